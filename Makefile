@@ -1,0 +1,50 @@
+# Every target does its own set-up: a virtualenv in .venv, dependencies, the native build.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+NATIVE := $(VENV)/.native
+N      ?= 20000
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types format build bench clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+$(STAMP): pyproject.toml
+	@echo "== virtualenv and dependencies (first run: a minute or two)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel "cython>=3.1,<4"
+	@$(BIN)/python tests/requirements.py > $(VENV)/requirements.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
+	@touch $@
+
+$(NATIVE): $(STAMP) setup.py $(wildcard pyx/*)
+	@echo "== native kernels"
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+build: $(NATIVE) ## compile the Cython kernels in place
+
+demo: $(NATIVE) ## write, search and explain a table
+	@$(BIN)/python examples/demo.py
+
+lint: $(NATIVE) ## ruff, cython-lint, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint pyx
+	$(BIN)/mypy
+
+test: lint ## lint, types, then every test
+	$(BIN)/python -m pytest tests
+
+bench: $(NATIVE) ## benchmarks against the named peers, ratios printed
+	@$(BIN)/python tests/requirements.py bench > $(VENV)/requirements-bench.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-bench.txt
+	$(BIN)/python -m pytest bench
+
+clean: ## remove everything that a build made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name '*.so' -path '*/native/*' -delete

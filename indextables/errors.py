@@ -1,0 +1,269 @@
+"""One tree of errors: what happened, where (path, version), and what to do next.
+
+``IndexTablesError`` is the only class a caller needs to catch. Two outcomes of a commit are kept
+apart on purpose: ``CommitConflictError`` (another writer won, nothing of ours is visible, retry)
+and ``CommitStateUnknownError`` (the reply was lost and the log could not be read back: our files
+must be kept, because the commit may have landed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class IndexTablesError(Exception):
+    """Base of every error of this package.
+
+    ``code`` is stable and has a paragraph in ``docs/errors.md``; ``hint`` says what to do next.
+    """
+
+    code: ClassVar[str] = "ITX-1000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        version: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.version = version
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = []
+        if self.path is not None:
+            where.append(f"path: {self.path}")
+        if self.version is not None:
+            where.append(f"version: {self.version}")
+        text = f"{self.code} {self.message}"
+        if where:
+            text += f" ({', '.join(where)})"
+        if self.hint:
+            text += f". {self.hint}"
+        return text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__.copy())
+
+
+def _rebuild(
+    cls: type[IndexTablesError], args: tuple[object, ...], state: dict[str, object]
+) -> IndexTablesError:
+    error = cls.__new__(cls, *args)
+    Exception.__init__(error, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigError(IndexTablesError):
+    """An option has an unknown name or a value outside its type."""
+
+    code = "ITX-1100"
+
+
+# -- bytes and stores ---------------------------------------------------------------------------
+
+
+class CorruptFileError(IndexTablesError):
+    """Bytes are not what their format says; ``offset`` and ``reason`` point at the place."""
+
+    code = "ITX-2000"
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        offset: int | None = None,
+        path: str | None = None,
+        version: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        at = f" at byte {offset}" if offset is not None else ""
+        super().__init__(f"corrupt file: {reason}{at}", path=path, version=version, hint=hint)
+        self.reason = reason
+        self.offset = offset
+
+
+class StorageError(IndexTablesError):
+    """The store refused or failed an operation."""
+
+    code = "ITX-2100"
+
+
+class ObjectNotFoundError(StorageError, FileNotFoundError):
+    """No object at that path."""
+
+    code = "ITX-2101"
+
+
+class ObjectExistsError(StorageError, FileExistsError):
+    """A conditional create found an object there (perhaps our own, after a lost reply)."""
+
+    code = "ITX-2102"
+
+
+class AmbiguousWriteError(StorageError):
+    """A write may or may not have been applied (timeout, reset, 5xx, 409)."""
+
+    code = "ITX-2103"
+
+
+class UnsafePathError(StorageError):
+    """A path points outside the table."""
+
+    code = "ITX-2104"
+
+
+class UnsupportedStoreError(StorageError):
+    """The store lacks what the table needs (conditional create, or the client library)."""
+
+    code = "ITX-2105"
+
+
+# -- the transaction log ------------------------------------------------------------------------
+
+
+class TableNotFoundError(IndexTablesError):
+    """No transaction log at that path."""
+
+    code = "ITX-3000"
+
+
+class TableExistsError(IndexTablesError):
+    """A table is already there."""
+
+    code = "ITX-3001"
+
+
+class VersionNotFoundError(IndexTablesError):
+    """The asked version or timestamp is not in the log (never was, or cleaned away)."""
+
+    code = "ITX-3002"
+
+
+class ProtocolError(IndexTablesError):
+    """The table needs a newer reader or writer, or a feature this release does not know."""
+
+    code = "ITX-3003"
+
+
+class CommitFailedError(IndexTablesError):
+    """The store definitely rejected the commit; nothing was written."""
+
+    code = "ITX-3100"
+
+
+class CommitConflictError(IndexTablesError):
+    """Another writer changed what this transaction depends on; refresh and run it again."""
+
+    code = "ITX-3101"
+
+
+class CommitStateUnknownError(IndexTablesError):
+    """The commit may have landed. Keep every file; look the commit id up before running again."""
+
+    code = "ITX-3102"
+
+
+# -- schema, planning, queries ------------------------------------------------------------------
+
+
+class SchemaMismatchError(IndexTablesError):
+    """Data does not fit the table's schema."""
+
+    code = "ITX-4000"
+
+
+class PlanningError(IndexTablesError):
+    """A filter or query cannot be planned."""
+
+    code = "ITX-4100"
+
+
+class UnknownColumnError(PlanningError):
+    """A filter or projection names a column the table does not have."""
+
+    code = "ITX-4101"
+
+    @classmethod
+    def of(cls, name: str, known: Iterable[str], *, path: str | None = None) -> UnknownColumnError:
+        columns = list(known)
+        return cls(f"unknown column '{name}'", path=path, hint=did_you_mean(name, columns))
+
+
+class AmbiguousColumnError(PlanningError):
+    """A case-insensitive name fits two columns."""
+
+    code = "ITX-4102"
+
+
+class TypeMismatchError(PlanningError):
+    """A literal cannot be compared with the column's type."""
+
+    code = "ITX-4103"
+
+
+class QuerySyntaxError(PlanningError):
+    """A search string or SQL predicate is malformed; ``position`` counts characters from 0."""
+
+    code = "ITX-4104"
+
+    def __init__(
+        self, message: str, *, query: str, position: int | None = None, hint: str | None = None
+    ) -> None:
+        pointer = ""
+        if position is not None:
+            pointer = f"\n  {query}\n  {' ' * position}^"
+        super().__init__(message + pointer, hint=hint)
+        self.query = query
+        self.position = position
+
+
+class CommandSyntaxError(IndexTablesError):
+    """A command of ours is malformed; names the position and the expected words."""
+
+    code = "ITX-5000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str,
+        position: int,
+        expected: Iterable[str] = (),
+    ) -> None:
+        line = text[:position].count("\n")
+        start = text.rfind("\n", 0, position) + 1
+        end = text.find("\n", position)
+        shown = text[start : end if end >= 0 else len(text)]
+        words = ", ".join(expected)
+        pointer = f" at line {line + 1}, column {position - start + 1}"
+        detail = f"\n  {shown}\n  {' ' * (position - start)}^"
+        super().__init__(
+            f"{message}{pointer}{detail}", hint=f"Expected: {words}" if words else None
+        )
+        self.position = position
+        self.expected = tuple(expected)
+
+
+class MaintenanceError(IndexTablesError):
+    """A maintenance verb was asked for something it will not do (retention, scope, state)."""
+
+    code = "ITX-5100"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known words, or lists them all when none is near."""
+    words = list(known)
+    by_lower = {word.lower(): word for word in words}
+    near = get_close_matches(name.lower(), list(by_lower), n=3, cutoff=0.6)
+    if near:
+        return "Did you mean " + ", ".join(f"'{by_lower[word]}'" for word in near) + "?"
+    shown = ", ".join(words[:40]) + (", ..." if len(words) > 40 else "")
+    return f"Known names: {shown}" if words else "There are none."

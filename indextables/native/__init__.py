@@ -1,0 +1,1 @@
+"""The compiled kernels of ``pyx/``: hashing, Binary Fuse filters, bundles, decoders."""

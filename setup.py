@@ -1,0 +1,88 @@
+"""Build of the native kernels: every ``pyx/*.pyx`` becomes ``indextables.native.<name>``.
+
+``INDEXTABLES_DEBUG=1`` turns bounds checks, ``None`` checks and assertions on.
+``INDEXTABLES_SANITIZE=address`` compiles for AddressSanitizer (see ``tests/sanitize.sh``).
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+DEBUG = os.environ.get("INDEXTABLES_DEBUG", "0") not in ("", "0")
+SANITIZE = os.environ.get("INDEXTABLES_SANITIZE", "")
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "nonecheck": DEBUG,
+    "cdivision": True,
+    "embedsignature": True,
+    "freethreading_compatible": True,
+}
+
+
+def compile_args() -> list[str]:
+    if sys.platform == "win32":
+        return ["/O2"]
+    args = ["-O1", "-g"] if (DEBUG or SANITIZE) else ["-O3"]
+    args += ["-Wall", "-Wno-unused-function", "-Wno-unreachable-code", "-fno-strict-aliasing"]
+    if SANITIZE:
+        args += [f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"]
+    return args
+
+
+def extensions() -> list[Extension]:
+    link = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+    return [
+        Extension(
+            f"indextables.native.{source.stem}",
+            [f"pyx/{source.name}"],
+            extra_compile_args=compile_args(),
+            extra_link_args=link,
+            define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
+        )
+        for source in sorted((ROOT / "pyx").glob("*.pyx"))
+    ]
+
+
+def header_tree() -> str:
+    """Lay the ``.pxd`` files out as the package they describe, so that cimports resolve."""
+    tree = ROOT / "build" / "pxd"
+    package = tree / "indextables" / "native"
+    package.mkdir(parents=True, exist_ok=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.pxd").touch()
+    for header in (ROOT / "pyx").glob("*.pxd"):
+        shutil.copy2(header, package / header.name)
+    return str(tree.relative_to(ROOT))
+
+
+class BuildNative(build_ext):
+    """Also put the type stubs of ``pyx/`` beside the compiled modules."""
+
+    def run(self) -> None:
+        super().run()
+        target = ROOT if self.inplace else Path(self.build_lib)
+        for stub in (ROOT / "pyx").glob("*.pyi"):
+            shutil.copy2(stub, target / "indextables" / "native" / stub.name)
+
+
+setup(
+    cmdclass={"build_ext": BuildNative},
+    ext_modules=cythonize(
+        extensions(),
+        include_path=[header_tree()],
+        compiler_directives=DIRECTIVES,
+        build_dir="build/cython" + ("-debug" if DEBUG else ""),
+        annotate=DEBUG,
+        nthreads=0,
+    ),
+)

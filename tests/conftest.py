@@ -1,0 +1,71 @@
+"""Shared fixtures: where the interop tables are, seeds that can be set, stray errors that fail."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+DATA = Path(__file__).parent / "data"
+SHARED = Path(__file__).parents[2] / "shared"
+
+settings.register_profile(
+    "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, default=None, help="seed of the randomised tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    seed = config.getoption("--seed")
+    if seed is None:
+        seed = int(os.environ.get("INDEXTABLES_TEST_SEED", random.SystemRandom().getrandbits(32)))
+    config.stash[SEED] = seed
+
+
+SEED = pytest.StashKey[int]()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"random seed: {config.stash[SEED]} (set it with --seed)"
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The run's random seed, printed in the header."""
+    return request.config.stash[SEED]
+
+
+@pytest.fixture
+def rng(seed: int) -> random.Random:
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Known-answer vectors committed with the tests."""
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def interop_dir() -> Path:
+    """Tables written by JVM IndexTables; absent on machines without them."""
+    folder = SHARED / "interop"
+    if not folder.is_dir():
+        pytest.skip("tables written by JVM IndexTables are not on this machine")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_swallowed_errors(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """A kernel that swallows an exception prints "Exception ignored": make that a failure."""
+    yield
+    _, err = capfd.readouterr()
+    assert "Exception ignored" not in err, err
