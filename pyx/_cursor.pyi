@@ -1,0 +1,3 @@
+from typing import Any
+
+def read_all(buffer: Any, kind: str, origin: int = 0) -> list[Any]: ...
