@@ -126,6 +126,12 @@ class UnsupportedStoreError(StorageError):
     code = "ITX-2105"
 
 
+class TransientStorageError(StorageError):
+    """A failure that passes by itself (throttling, 5xx, reset); it outlived the retries."""
+
+    code = "ITX-2106"
+
+
 # -- the transaction log ------------------------------------------------------------------------
 
 

@@ -1,0 +1,123 @@
+"""How one commit lands in one slot of the log although replies get lost.
+
+A slot is a path that is created once and never changed; ``put_if_absent`` decides who gets it.
+"It already exists" does not say who: the client library may have sent our bytes twice and lost
+the first reply. So after every answer but success the slot is read back:
+
+* it holds our bytes (``is_mine`` finds our commit id)  -> committed;
+* it holds somebody else's                              -> ``CommitConflictError``;
+* it is empty                                           -> send the same bytes to the same slot.
+
+An empty slot is never passed over: a writer that moved on to the next version would leave a hole
+that hides every later commit from readers. Two endings are kept apart: a definite refusal, when
+no earlier try can still arrive, is ``CommitFailedError`` and the caller may delete its files;
+running out of time is ``CommitStateUnknownError`` and the caller must keep them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from indextables.errors import (
+    AmbiguousWriteError,
+    CommitConflictError,
+    CommitFailedError,
+    CommitStateUnknownError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from indextables.storage.base import Store
+from indextables.storage.retry import Backoff
+
+EMPTY = None
+
+
+@dataclass(slots=True)
+class _Patience:
+    """The deadline and the jittered pauses of one commit."""
+
+    path: str
+    deadline: float
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    pauses: Iterator[float]
+    last_error: StorageError | None = field(default=None)
+
+    def wait(self) -> None:
+        """Pause before the next try, or end in ``CommitStateUnknownError``."""
+        remaining = self.deadline - self.clock()
+        if remaining <= 0:
+            raise CommitStateUnknownError(
+                "no answer from the store proved whether the commit landed",
+                path=self.path,
+                hint="Keep every file of this commit; look its commit id up in the log before "
+                "running it again",
+            ) from self.last_error
+        self.sleep(min(next(self.pauses), remaining))
+
+
+def commit_slot(
+    store: Store,
+    path: str,
+    data: bytes,
+    *,
+    is_mine: Callable[[bytes], bool],
+    deadline_s: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+) -> None:
+    """Create ``path`` with ``data`` exactly once; see the module's docstring for the outcomes."""
+    pauses = Backoff().pauses(rng or random.Random())
+    patience = _Patience(path, clock() + deadline_s, clock, sleep, pauses)
+    may_have_landed = False
+    while True:
+        try:
+            store.put_if_absent(path, data)
+            return
+        except (ObjectExistsError, AmbiguousWriteError) as error:
+            may_have_landed = True
+            patience.last_error = error
+        except StorageError as error:
+            if not may_have_landed:
+                raise CommitFailedError(
+                    f"the store refused the commit: {error.message}", path=path, hint=error.hint
+                ) from error
+            patience.last_error = error
+        found = _read_back(store, path, patience)
+        if found is not EMPTY:
+            _settle(found, path, is_mine)
+            return
+        patience.wait()
+
+
+def _read_back(store: Store, path: str, patience: _Patience) -> bytes | None:
+    """What the slot holds, ``EMPTY`` when nothing; asked until the store answers."""
+    while True:
+        try:
+            return store.read(path)
+        except ObjectNotFoundError:
+            return EMPTY
+        except StorageError as error:
+            patience.last_error = error
+        patience.wait()
+
+
+def _settle(found: bytes, path: str, is_mine: Callable[[bytes], bool]) -> None:
+    """Return when the slot is ours, else raise what it is."""
+    try:
+        mine = is_mine(found)
+    except Exception as error:
+        raise CommitStateUnknownError(
+            "the slot holds bytes that cannot be told apart from ours",
+            path=path,
+            hint="Keep every file of this commit and inspect that log entry",
+        ) from error
+    if not mine:
+        raise CommitConflictError(
+            "another writer committed first", path=path, hint="Refresh and run it again"
+        )
