@@ -1,0 +1,268 @@
+"""The bound predicate: what a filter means once it knows its table.
+
+A predicate is three-valued, as in SQL: TRUE, FALSE or NULL for each row; a row matches when it is
+TRUE. The tree is in negation normal form: NOT stands only at the leaves, as the opposite operator
+or as ``negated=True``, so no later stage ever negates a verdict. ``And``/``Or`` are flat and have
+at least two children.
+
+Literals are physical and already of the column's type: integers for every integer type, days for
+DATE, microseconds (UTC, or wall clock for TIMESTAMP_NTZ) for timestamps, the unscaled integer at
+the column's scale for decimals, ``float`` for FLOAT and DOUBLE, ``bool``, ``str``, ``bytes``.
+A NULL literal never reaches a leaf. NaN may: NaN = NaN, and NaN is greater than every number.
+``-0.0`` equals ``0.0``.
+
+``Undecided`` is a leaf nobody below Spark can decide (a cast, a function, a subquery). It is never
+pruned by and always stays in the residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from indextables.expr.ast import Query
+
+Literal: TypeAlias = bool | int | float | str | bytes
+
+
+class Op(Enum):
+    """A comparison operator."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    @property
+    def opposite(self) -> Op:
+        """The operator that is TRUE exactly where this one is FALSE."""
+        return _OPPOSITE[self]
+
+
+_OPPOSITE = {
+    Op.EQ: Op.NE,
+    Op.NE: Op.EQ,
+    Op.LT: Op.GE,
+    Op.GE: Op.LT,
+    Op.GT: Op.LE,
+    Op.LE: Op.GT,
+}
+
+
+class Truth(Enum):
+    """A constant outcome."""
+
+    TRUE = "true"
+    FALSE = "false"
+    NULL = "null"
+
+
+class Match(Enum):
+    """How a string pattern is laid against the value."""
+
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTAINS = "contains"
+    LIKE = "like"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A resolved column or nested field; ``path[0]`` is the column, the rest struct fields."""
+
+    path: tuple[str, ...]
+    dtype: pa.DataType
+    is_partition: bool = False
+
+    @property
+    def root(self) -> str:
+        return self.path[0]
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL for every row."""
+
+    truth: Truth
+
+    def __repr__(self) -> str:
+        return self.truth.name
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``column op value``; NULL where the column is NULL."""
+
+    column: Column
+    op: Op
+    value: Literal
+
+    def __repr__(self) -> str:
+        return f"{self.column!r} {self.op.value} {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class InSet:
+    """``column [NOT] IN values``; values are distinct, sorted, never NULL, never empty."""
+
+    column: Column
+    values: tuple[Any, ...]
+    negated: bool = False
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+        return f"{self.column!r} {'NOT IN' if self.negated else 'IN'} ({shown})"
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """``column IS NULL`` or ``IS NOT NULL``; never NULL itself."""
+
+    column: Column
+    is_null: bool
+
+    def __repr__(self) -> str:
+        return f"{self.column!r} IS {'' if self.is_null else 'NOT '}NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class StringMatch:
+    """LIKE and its simple forms. For ``LIKE`` the pattern keeps its wildcards and escapes."""
+
+    column: Column
+    kind: Match
+    pattern: str
+    escape: str = "\\"
+    negated: bool = False
+
+    def __repr__(self) -> str:
+        word = f"NOT {self.kind.value}" if self.negated else self.kind.value
+        return f"{self.column!r} {word} {self.pattern!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """A full-text query over one or more fields; ``source`` is the user's text.
+
+    ``verb`` is ``textsearch``, ``fieldmatch`` or ``indexquery``. A text query is never NULL:
+    a row without a value in the field simply does not match.
+    """
+
+    query: Query
+    fields: tuple[str, ...]
+    source: str
+    verb: str = "indexquery"
+    negated: bool = False
+
+    def __repr__(self) -> str:
+        word = f"NOT {self.verb}" if self.negated else self.verb
+        return f"{word}({', '.join(self.fields)}: {self.source!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A part only a full engine can decide; ``expression`` is kept for whoever can."""
+
+    text: str
+    references: tuple[str, ...] = ()
+    negated: bool = False
+    expression: Any = None
+
+    def __repr__(self) -> str:
+        return f"{'NOT ' if self.negated else ''}<{self.text}>"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Conjunction of two or more predicates, none of them an ``And``."""
+
+    children: tuple[Predicate, ...]
+
+    def __repr__(self) -> str:
+        return "(" + " AND ".join(map(repr, self.children)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Disjunction of two or more predicates, none of them an ``Or``."""
+
+    children: tuple[Predicate, ...]
+
+    def __repr__(self) -> str:
+        return "(" + " OR ".join(map(repr, self.children)) + ")"
+
+
+Leaf: TypeAlias = Constant | Compare | InSet | NullTest | StringMatch | TextMatch | Undecided
+Predicate: TypeAlias = Leaf | And | Or
+
+TRUE = Constant(Truth.TRUE)
+FALSE = Constant(Truth.FALSE)
+NULL = Constant(Truth.NULL)
+
+
+def conjunction(parts: list[Predicate]) -> Predicate:
+    """AND of the parts, flattened; TRUE parts vanish, one FALSE or NULL part decides."""
+    flat: list[Predicate] = []
+    for part in parts:
+        flat.extend(part.children if isinstance(part, And) else (part,))
+    kept = [p for p in dict.fromkeys(flat) if p != TRUE]
+    if FALSE in kept:
+        return FALSE
+    if not kept:
+        return TRUE
+    return kept[0] if len(kept) == 1 else And(tuple(kept))
+
+
+def disjunction(parts: list[Predicate]) -> Predicate:
+    """OR of the parts, flattened; FALSE parts vanish, one TRUE part decides."""
+    flat: list[Predicate] = []
+    for part in parts:
+        flat.extend(part.children if isinstance(part, Or) else (part,))
+    kept = [p for p in dict.fromkeys(flat) if p != FALSE]
+    if TRUE in kept:
+        return TRUE
+    if not kept:
+        return FALSE
+    return kept[0] if len(kept) == 1 else Or(tuple(kept))
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """The parts of a top-level AND; TRUE has none."""
+    if isinstance(predicate, And):
+        return predicate.children
+    return () if predicate == TRUE else (predicate,)
+
+
+def leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """Every leaf, left to right."""
+    if isinstance(predicate, And | Or):
+        for child in predicate.children:
+            yield from leaves(child)
+    else:
+        yield predicate
+
+
+def referenced_columns(predicate: Predicate) -> list[str]:
+    """Root columns the predicate reads, in order of first use."""
+    found: dict[str, None] = {}
+    for leaf in leaves(predicate):
+        if isinstance(leaf, TextMatch):
+            found.update(dict.fromkeys(f.split(".")[0] for f in leaf.fields))
+        elif isinstance(leaf, Undecided):
+            found.update(dict.fromkeys(r.split(".")[0] for r in leaf.references))
+        elif not isinstance(leaf, Constant):
+            found[leaf.column.root] = None
+    return list(found)
