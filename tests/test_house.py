@@ -1,0 +1,104 @@
+"""The house rules as tests: imports point one way, modules and functions stay small."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "indextables"
+
+FLOOR = {"errors", "config", "types", "mapping", "progress"}
+RANK = {
+    "native": 0,
+    "storage": 1,
+    "expr": 1,
+    "log": 2,
+    "splits": 2,
+    "columnindex": 2,
+    "xref": 2,
+    "maintenance": 3,
+    "planner": 3,
+    "table": 4,
+    "functions": 4,
+    "spark": 5,
+    "sql": 6,
+    "cli": 7,
+}
+LONGEST_MODULE = 500
+LONGEST_FUNCTION = {".py": 60}
+
+
+def modules() -> list[Path]:
+    return sorted(p for p in PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[0]
+
+
+def imported_rooms(tree: ast.Module) -> Iterator[tuple[str, int, bool]]:
+    """(room, line, lazy) of each import of ours; lazy means inside a function."""
+    lazy_lines = {
+        inner.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "indextables":
+                names = [f"indextables.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "indextables" and len(parts) > 1:
+                yield parts[1], node.lineno, node.lineno in lazy_lines
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    if room in ("__init__", "__main__"):
+        return
+    tree = ast.parse(path.read_text())
+    for other, line, _ in imported_rooms(tree):
+        if room in FLOOR:
+            allowed = other in FLOOR or (other == "storage" and room == "config")
+        else:
+            allowed = other in FLOOR or other == room or RANK.get(other, 99) <= RANK[room]
+        assert allowed, f"{path.relative_to(ROOT)}:{line} imports {other} from {room}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST_MODULE, f"{path.name} has more than one idea"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= LONGEST_FUNCTION[".py"], f"{path.name}:{node.lineno} {node.name}"
+
+
+def test_every_kernel_has_declarations_and_stubs() -> None:
+    for source in (ROOT / "pyx").glob("*.pyx"):
+        for suffix in (".pxd", ".pyi"):
+            assert source.with_suffix(suffix).exists(), f"{source.name} lacks its {suffix}"
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, indextables; heavy = {'pyspark', 'pandas', 'sqlglot', 's3fs', 'py4j', 'rich'}"
+        "; found = heavy & set(sys.modules); assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
