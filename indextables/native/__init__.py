@@ -1,1 +1,24 @@
 """The compiled kernels of ``pyx/``: hashing, Binary Fuse filters, bundles, decoders."""
+
+from indextables.native._f64 import format_f64, format_f64_array
+from indextables.native._hash import (
+    HASH_KINDS,
+    HASH_NAMES,
+    canonical_text,
+    fxhash64,
+    hash_term,
+    hash_terms,
+    xxh64,
+)
+
+__all__ = [
+    "HASH_KINDS",
+    "HASH_NAMES",
+    "canonical_text",
+    "format_f64",
+    "format_f64_array",
+    "fxhash64",
+    "hash_term",
+    "hash_terms",
+    "xxh64",
+]
