@@ -1,0 +1,119 @@
+"""Names of the files of a log, and what a listing of them says.
+
+The log is the folder ``_transaction_log`` below the table's root:
+
+* ``00000000000000000042.json``                         version 42: twenty digits, nothing else
+* ``00000000000000000040.checkpoint.json``              JSON checkpoint, or a manifest of parts
+* ``00000000000000000040.checkpoint.<id>.<part>.json``  one part
+* ``state-v00000000000000000040/``                      Avro state
+* ``manifests/``, ``_last_checkpoint``                  shared manifests, and the hint
+
+Any other name is ignored. Twenty digits can spell numbers that no version reaches; those are
+ignored too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from indextables.storage.base import ObjectInfo, Store
+
+LOG_DIR = "_transaction_log"
+HINT_PATH = f"{LOG_DIR}/_last_checkpoint"
+_LARGEST = (1 << 63) - 1
+_VERSION = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.json")
+_PART = re.compile(r"(\d{20})\.checkpoint\.([0-9A-Za-z-]+)\.(\d{1,10})\.json")
+_STATE = re.compile(r"state-v(\d{20})")
+
+
+def digits(version: int) -> str:
+    """A version as file names spell it."""
+    return f"{version:020d}"
+
+
+def version_path(version: int) -> str:
+    return f"{LOG_DIR}/{digits(version)}.json"
+
+
+def checkpoint_path(version: int) -> str:
+    return f"{LOG_DIR}/{digits(version)}.checkpoint.json"
+
+
+def part_name(version: int, checkpoint_id: str, part: int) -> str:
+    return f"{digits(version)}.checkpoint.{checkpoint_id}.{part:05d}.json"
+
+
+def state_dir(version: int) -> str:
+    return f"{LOG_DIR}/state-v{digits(version)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """A part of a multi-part checkpoint, as its name tells."""
+
+    version: int
+    checkpoint_id: str
+    part: int
+    info: ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """What the log folder holds at and above ``since``."""
+
+    since: int = 0
+    versions: Mapping[int, ObjectInfo] = field(default_factory=dict)
+    checkpoints: Mapping[int, ObjectInfo] = field(default_factory=dict)
+    parts: tuple[PartFile, ...] = ()
+    states: frozenset[int] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.versions or self.checkpoints or self.states)
+
+    @property
+    def newest(self) -> int:
+        """The highest version any file speaks of, -1 when there is none."""
+        return max((*self.versions, *self.checkpoints, *self.states), default=-1)
+
+    def run_after(self, version: int) -> list[int]:
+        """The version files that follow ``version`` without a gap."""
+        run = []
+        while (version := version + 1) in self.versions:
+            run.append(version)
+        return run
+
+
+def list_log(store: Store, since: int = 0) -> LogListing:
+    """A fresh listing; with ``since`` the files of older versions are not asked for."""
+    versions: dict[int, ObjectInfo] = {}
+    checkpoints: dict[int, ObjectInfo] = {}
+    parts: list[PartFile] = []
+    after = f"{LOG_DIR}/{digits(since)}" if since > 0 else None
+    for info in store.list(LOG_DIR, start_after=after):
+        name = info.path.rpartition("/")[2]
+        if (version := _numbered(_VERSION, name)) is not None:
+            versions[version] = info
+        elif (version := _numbered(_CHECKPOINT, name)) is not None:
+            checkpoints[version] = info
+        elif match := _PART.fullmatch(name):
+            parts.append(PartFile(int(match[1]), match[2], int(match[3]), info))
+    states = frozenset(v for v in list_states(store) if v >= since)
+    return LogListing(since, versions, checkpoints, tuple(parts), states)
+
+
+def list_states(store: Store) -> list[int]:
+    """Versions that have a state folder, ascending."""
+    names = (path.rstrip("/").rpartition("/")[2] for path in store.list_dirs(LOG_DIR))
+    found = (_numbered(_STATE, name) for name in names)
+    return sorted(version for version in found if version is not None)
+
+
+def _numbered(pattern: re.Pattern[str], name: str) -> int | None:
+    match = pattern.fullmatch(name)
+    if match is None or int(match[1]) > _LARGEST:
+        return None
+    return int(match[1])
