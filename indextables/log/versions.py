@@ -23,10 +23,10 @@ from indextables.storage.base import ObjectInfo, Store
 LOG_DIR = "_transaction_log"
 HINT_PATH = f"{LOG_DIR}/_last_checkpoint"
 _LARGEST = (1 << 63) - 1
-_VERSION = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.json")
-_PART = re.compile(r"(\d{20})\.checkpoint\.([0-9A-Za-z-]+)\.(\d{1,10})\.json")
-_STATE = re.compile(r"state-v(\d{20})")
+_VERSION = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.json")
+_PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9A-Za-z-]+)\.([0-9]{1,10})\.json")
+_STATE = re.compile(r"state-v([0-9]{20})")
 
 
 def digits(version: int) -> str:
