@@ -1,0 +1,65 @@
+package io.indextables;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+/**
+ * The one door between Spark's planner and the planner in Python.
+ *
+ * Java asks, Python answers: a verb and a JSON document go over, a JSON document comes back. All
+ * decisions are taken in Python; the classes of this package only carry them. A failure comes back
+ * as {"error": text} and is thrown here as IllegalArgumentException, so that users see the text
+ * and no stack of the bridge.
+ */
+public final class Bridge {
+    /** Implemented by a Python object. */
+    public interface Callback {
+        String ask(String verb, String json);
+
+        byte[] fetch(String verb, String json);
+    }
+
+    public static final ObjectMapper JSON = new ObjectMapper();
+    private static volatile Callback callback;
+
+    private Bridge() {}
+
+    public static void connect(Callback target) {
+        callback = target;
+    }
+
+    public static JsonNode ask(String verb, JsonNode request) {
+        JsonNode answer;
+        try {
+            answer = JSON.readTree(target().ask(verb, JSON.writeValueAsString(request)));
+        } catch (java.io.IOException problem) {
+            throw new IllegalStateException("indextables: unreadable answer to " + verb, problem);
+        }
+        if (answer.has("error")) {
+            throw new IllegalArgumentException(answer.get("error").asText());
+        }
+        return answer;
+    }
+
+    public static byte[] fetch(String verb, JsonNode request) {
+        try {
+            return target().fetch(verb, JSON.writeValueAsString(request));
+        } catch (java.io.IOException problem) {
+            throw new IllegalStateException("indextables: cannot send " + verb, problem);
+        }
+    }
+
+    public static ObjectNode object() {
+        return JSON.createObjectNode();
+    }
+
+    private static Callback target() {
+        Callback target = callback;
+        if (target == null) {
+            throw new IllegalStateException(
+                "indextables is not connected to this session; call indextables.register(spark)");
+        }
+        return target;
+    }
+}

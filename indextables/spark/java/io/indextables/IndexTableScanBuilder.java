@@ -1,0 +1,113 @@
+package io.indextables;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+import scala.collection.mutable.ListBuffer;
+
+/** Collects what Spark offers for one scan and asks Python which of it the reader will honour. */
+public class IndexTableScanBuilder
+    implements SupportsPushDownCatalystFilters,
+        SupportsPushDownRequiredColumns,
+        SupportsPushDownLimit,
+        SupportsPushDownAggregates {
+    private final ObjectNode request;
+    private StructType schema;
+    private StructType aggregated;
+
+    IndexTableScanBuilder(ObjectNode request, StructType schema) {
+        this.request = request;
+        this.schema = schema;
+    }
+
+    public Seq pushFilters(Seq filters) {
+        request.set("filters", CatalystJson.list(filters));
+        JsonNode answer = Bridge.ask("filters", request);
+        request.set("accepted", answer.get("accepted"));
+        ListBuffer rest = new ListBuffer();
+        for (int i = 0; i < filters.size(); i++) {
+            if (!((JsonNode) answer.get("accepted").get(i)).asBoolean()) {
+                rest.addOne(filters.apply(i));
+            }
+        }
+        return rest.toList();
+    }
+
+    public Predicate[] pushedFilters() {
+        return new Predicate[0];
+    }
+
+    public void pruneColumns(StructType required) {
+        schema = required;
+    }
+
+    public boolean pushLimit(int limit) {
+        request.put("limit", limit);
+        return true;
+    }
+
+    public boolean isPartiallyPushed() {
+        return true;
+    }
+
+    public boolean pushAggregation(Aggregation aggregation) {
+        ObjectNode asked = request.deepCopy();
+        ArrayNode groups = asked.putArray("groupBy");
+        Expression[] keys = aggregation.groupByExpressions();
+        for (int i = 0; i < keys.length; i++) {
+            if (!(keys[i] instanceof NamedReference)) {
+                return false;
+            }
+            groups.add(name((NamedReference) keys[i]));
+        }
+        ArrayNode functions = asked.putArray("aggregates");
+        AggregateFunc[] wanted = aggregation.aggregateExpressions();
+        for (int i = 0; i < wanted.length; i++) {
+            ObjectNode function = functions.addObject();
+            function.put("function", wanted[i].getClass().getSimpleName());
+            function.put("distinct", wanted[i].toString().contains("DISTINCT"));
+            Expression[] children = wanted[i].children();
+            if (children.length == 1 && children[0] instanceof NamedReference) {
+                function.set("column", name((NamedReference) children[0]));
+            } else if (children.length != 0) {
+                return false;
+            }
+        }
+        JsonNode answer = Bridge.ask("aggregate", asked);
+        if (!answer.get("accepted").asBoolean()) {
+            return false;
+        }
+        request.set("groupBy", groups);
+        request.set("aggregates", functions);
+        aggregated = (StructType) DataType.fromJson(answer.get("schema").toString());
+        return true;
+    }
+
+    public Scan build() {
+        StructType output = aggregated == null ? schema : aggregated;
+        request.put("output", output.json());
+        return new IndexTableScan(request, output);
+    }
+
+    private static ArrayNode name(NamedReference reference) {
+        ArrayNode out = Bridge.JSON.createArrayNode();
+        String[] parts = reference.fieldNames();
+        for (int i = 0; i < parts.length; i++) {
+            out.add(parts[i]);
+        }
+        return out;
+    }
+}
