@@ -1,0 +1,281 @@
+"""Columns of file entries: the one table that names them, text columns, and segments.
+
+A snapshot is a list of *segments*, runs of file entries that never change. A segment gives each
+field of its entries as a column; the snapshot hides dead entries behind a mask and joins segments
+when somebody asks for a whole column. Two kinds exist behind one face: ``PackedSegment`` (from
+Avro manifests, a few dozen bytes an entry) and ``RowSegment`` here (typed actions of the newest
+versions).
+
+In integer columns ``UNKNOWN`` (-1) stands for an absent value; no field can hold a negative
+number that means anything. Maps (partition values, minimum, maximum, tags) are one text column
+per key. ``present`` tells an absent map from an empty one.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.log.actions import NULL_PARTITION, AddFile
+
+UNKNOWN = -1
+
+Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryField:
+    """One field of a file entry: attribute of ``AddFile``, name in files, kind of column."""
+
+    attr: str
+    name: str
+    kind: str
+
+
+# fmt: off
+ENTRY_FIELDS: tuple[EntryField, ...] = (
+    EntryField("path", "path", "text"),
+    EntryField("partition_values", "partitionValues", "map"),
+    EntryField("size", "size", "int"),
+    EntryField("modification_time", "modificationTime", "int"),
+    EntryField("data_change", "dataChange", "bool"),
+    EntryField("stats", "stats", "text"),
+    EntryField("min_values", "minValues", "map"),
+    EntryField("max_values", "maxValues", "map"),
+    EntryField("num_records", "numRecords", "int"),
+    EntryField("footer_start_offset", "footerStartOffset", "int"),
+    EntryField("footer_end_offset", "footerEndOffset", "int"),
+    EntryField("hotcache_start_offset", "hotcacheStartOffset", "int"),
+    EntryField("hotcache_length", "hotcacheLength", "int"),
+    EntryField("has_footer_offsets", "hasFooterOffsets", "bool"),
+    EntryField("time_range_start", "timeRangeStart", "text"),
+    EntryField("time_range_end", "timeRangeEnd", "text"),
+    EntryField("tags", "tags", "map"),
+    EntryField("split_tags", "splitTags", "list"),
+    EntryField("delete_opstamp", "deleteOpstamp", "int"),
+    EntryField("num_merge_ops", "numMergeOps", "int"),
+    EntryField("doc_mapping_json", "docMappingJson", "text"),
+    EntryField("doc_mapping_ref", "docMappingRef", "text"),
+    EntryField("uncompressed_size_bytes", "uncompressedSizeBytes", "int"),
+    EntryField("added_at_version", "addedAtVersion", "int"),
+    EntryField("added_at_timestamp", "addedAtTimestamp", "int"),
+    EntryField("companion_source_files", "companionSourceFiles", "list"),
+    EntryField("companion_delta_version", "companionDeltaVersion", "int"),
+    EntryField("companion_fast_field_mode", "companionFastFieldMode", "text"),
+)
+# fmt: on
+FIELD_BY_NAME = {field.name: field for field in ENTRY_FIELDS}
+MAP_FIELDS = tuple(field.name for field in ENTRY_FIELDS if field.kind == "map")
+
+
+@dataclass(frozen=True, slots=True)
+class StringColumn:
+    """UTF-8 texts in one buffer: value i is ``data[offsets[i]:offsets[i + 1]]`` if ``valid[i]``."""
+
+    data: Bytes
+    offsets: Int64s
+    valid: Bytes
+
+    def __len__(self) -> int:
+        return len(self.valid)
+
+    def __getitem__(self, i: int) -> str | None:
+        if not self.valid[i]:
+            return None
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
+
+    def to_list(self) -> list[str | None]:
+        found: list[str | None] = self.to_arrow().to_pylist()
+        return found
+
+    def to_arrow(self) -> Any:
+        """The same texts as a ``pyarrow.LargeStringArray``; the texts are not copied."""
+        bits = None
+        if not self.valid.all():
+            bits = pa.py_buffer(np.packbits(self.valid.astype(np.bool_), bitorder="little"))
+        return pa.LargeStringArray.from_buffers(
+            len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data), bits
+        )
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> StringColumn:
+        array = array.cast(pa.large_string())
+        n = len(array)
+        _, offset_buffer, data_buffer = array.buffers()
+        offsets = np.zeros(1, np.int64)
+        if n:
+            offsets = np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + n + 1]
+        data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
+        valid = np.asarray(array.is_valid()).astype(np.uint8) if n else np.zeros(0, np.uint8)
+        return cls(data, offsets, valid)
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str | None]) -> StringColumn:
+        return cls.from_arrow(pa.array(texts, pa.large_string()))
+
+    @classmethod
+    def nulls(cls, n: int) -> StringColumn:
+        return cls(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.zeros(n, np.uint8))
+
+    @classmethod
+    def concat(cls, columns: Sequence[StringColumn]) -> StringColumn:
+        if len(columns) == 1:
+            return columns[0]
+        bounds = [(int(c.offsets[0]), int(c.offsets[-1])) for c in columns]
+        data = [c.data[lo:hi] for c, (lo, hi) in zip(columns, bounds, strict=True)]
+        shift = 0
+        offsets = [np.zeros(1, np.int64)]
+        for column, (lo, hi) in zip(columns, bounds, strict=True):
+            offsets.append(column.offsets[1:] + (shift - lo))
+            shift += hi - lo
+        valid = [c.valid for c in columns]
+        return cls(np.concatenate(data), np.concatenate(offsets), np.concatenate(valid))
+
+    def take(self, rows: npt.NDArray[Any]) -> StringColumn:
+        return StringColumn.from_arrow(self.to_arrow().take(pa.array(rows)))
+
+
+class Segment(ABC):
+    """A run of file entries that never change. ``derived`` keeps what callers computed from it."""
+
+    def __init__(self, n: int, manifest: str | None = None) -> None:
+        self.n = n
+        self.manifest = manifest
+        self.derived: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self.n
+
+    @abstractmethod
+    def ints(self, name: str) -> Int64s:
+        """An integer (or boolean) field; ``UNKNOWN`` where absent."""
+
+    @abstractmethod
+    def texts(self, name: str) -> StringColumn | None:
+        """A text field; ``None`` when no entry has it."""
+
+    @abstractmethod
+    def map_keys(self, name: str) -> Sequence[str]:
+        """The keys that occur in a map field."""
+
+    @abstractmethod
+    def map_texts(self, name: str, key: str) -> StringColumn | None:
+        """One key of a map field; ``None`` when no entry has it."""
+
+    def map_codes(self, name: str, key: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+        """One key of a map field, dictionary-coded; every code has its text."""
+        column = self.map_texts(name, key)
+        if column is None:
+            return np.zeros(self.n, np.int32), [None]
+        coded = column.to_arrow().dictionary_encode(null_encoding="encode")
+        return np.asarray(coded.indices), coded.dictionary.to_pylist()
+
+    @abstractmethod
+    def counts(self, kind: str, column: str) -> Int64s | None:
+        """``stats.<kind>.<column>`` of each entry, ``UNKNOWN`` where it does not say."""
+
+    @abstractmethod
+    def path(self, row: int) -> str: ...
+
+    @abstractmethod
+    def add(self, row: int) -> AddFile: ...
+
+    @abstractmethod
+    def find(self, paths: Sequence[str]) -> Int64s:
+        """The row of each path, -1 where it is not here."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory held by the entries."""
+
+    def derive(self, key: Any, build: Callable[[Segment], T]) -> T:
+        """What ``build`` makes of this segment, computed once and kept."""
+        with self._lock:
+            if key not in self.derived:
+                self.derived[key] = build(self)
+            found: T = self.derived[key]
+            return found
+
+
+class RowSegment(Segment):
+    """Entries as typed actions: the newest versions of a table, or all of a small one."""
+
+    def __init__(self, adds: Iterable[AddFile]) -> None:
+        self._adds = tuple(adds)
+        self._rows = {add.path: row for row, add in enumerate(self._adds)}
+        super().__init__(len(self._adds))
+
+    @property
+    def adds(self) -> tuple[AddFile, ...]:
+        return self._adds
+
+    def _values(self, name: str) -> list[Any]:
+        attr = FIELD_BY_NAME[name].attr
+        return [getattr(add, attr) for add in self._adds]
+
+    def ints(self, name: str) -> Int64s:
+        return np.array([UNKNOWN if v is None else int(v) for v in self._values(name)], np.int64)
+
+    def texts(self, name: str) -> StringColumn | None:
+        values = self._values(name)
+        return StringColumn.from_texts(values) if any(v is not None for v in values) else None
+
+    def map_keys(self, name: str) -> Sequence[str]:
+        keys: dict[str, None] = {}
+        for value in self._values(name):
+            keys.update(dict.fromkeys(value or ()))
+        return list(keys)
+
+    def map_texts(self, name: str, key: str) -> StringColumn | None:
+        values = [None if m is None else m.get(key) for m in self._values(name)]
+        return StringColumn.from_texts(values) if any(v is not None for v in values) else None
+
+    def counts(self, kind: str, column: str) -> Int64s | None:
+        found = [count_in_stats(add.stats, kind, column) for add in self._adds]
+        return np.array(found, np.int64) if any(c != UNKNOWN for c in found) else None
+
+    def path(self, row: int) -> str:
+        return self._adds[row].path
+
+    def add(self, row: int) -> AddFile:
+        return self._adds[row]
+
+    def find(self, paths: Sequence[str]) -> Int64s:
+        return np.array([self._rows.get(path, -1) for path in paths], np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return 1500 * self.n
+
+
+def count_in_stats(stats: str | None, kind: str, column: str) -> int:
+    """``stats.<kind>.<column>`` of one entry; anything but a count is ``UNKNOWN``."""
+    if not stats:
+        return UNKNOWN
+    try:
+        body = json.loads(stats)
+    except ValueError:
+        return UNKNOWN
+    inner = body.get(kind) if isinstance(body, dict) else None
+    value = inner.get(column) if isinstance(inner, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+        return UNKNOWN
+    return value
+
+
+def partition_text(value: str | None) -> str | None:
+    """A stored partition value: NULL is absent or the Hive marker."""
+    return None if value == NULL_PARTITION else value

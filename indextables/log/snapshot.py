@@ -1,0 +1,483 @@
+"""A table at one version: immutable, columnar, safe to share between threads.
+
+A snapshot is built from a checkpoint's segments and the actions of later versions. Replay is in
+order and the latest action per path wins: a remove hides the entry, an add hides an earlier entry
+of the same path and comes last. Entries are hidden by masks; the segments themselves are shared
+by every snapshot that grew out of them, so ``with_versions`` costs what the new versions hold and
+nothing for the million entries below.
+
+Columns have one value per live file, in one order (segments in turn). They are joined when first
+asked for and kept; no call copies them. What is costly to compute per file goes through
+``derive``, which remembers results per segment: after a refresh only the new files are computed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
+from typing import Protocol as Interface
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.errors import CorruptFileError, IndexTablesError
+from indextables.log.actions import Action, AddFile, AddXRef, Metadata, Protocol, SkipFile
+from indextables.log.columns import (
+    UNKNOWN,
+    Int64s,
+    Mask,
+    Segment,
+    StringColumn,
+    partition_text,
+)
+from indextables.log.ledger import ColumnIndexes, Ledger
+from indextables.log.replay import Tail, append_rows, hide
+from indextables.mapping import DocMapping
+from indextables.types import schema_from_json
+
+T = TypeVar("T")
+Bounds = Mapping[str, tuple[str | None, str | None]]
+
+
+class VersionActions(NamedTuple):
+    """The actions of one version, in order."""
+
+    version: int
+    timestamp_ms: int
+    actions: Sequence[Action]
+
+
+class SnapshotSource(Interface):
+    """Whoever can give the newest snapshot: the log."""
+
+    def snapshot(self) -> Snapshot: ...
+
+
+class ManifestSummary(NamedTuple):
+    """A manifest that some of the files came from."""
+
+    path: str
+    num_entries: int
+    partition_bounds: Bounds | None
+
+
+class Snapshot:
+    """All files and facts of a table at one version."""
+
+    def __init__(
+        self,
+        version: int,
+        timestamp_ms: int,
+        ledger: Ledger,
+        segments: Sequence[Segment] = (),
+        live: Sequence[Mask | None] | None = None,
+        *,
+        manifests: Sequence[ManifestSummary] = (),
+        source: SnapshotSource | None = None,
+    ) -> None:
+        if ledger.metadata is None or ledger.protocol is None:
+            missing = "metadata" if ledger.metadata is None else "protocol"
+            raise CorruptFileError(f"no version up to {version} holds the table's {missing}")
+        self.version = version
+        self.timestamp_ms = timestamp_ms
+        self.ledger = ledger
+        self.segments = tuple(segments)
+        self.live = tuple(live) if live is not None else (None,) * len(self.segments)
+        self.manifests = tuple(manifests)
+        self.source = source
+        self.metadata: Metadata = ledger.metadata
+        self.protocol: Protocol = ledger.protocol
+        self.derived: dict[Any, Any] = {}
+        self.lock = threading.RLock()
+        self._kept: dict[Any, Any] = {}
+
+    # -- building -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_replay(
+        cls, versions: Iterable[VersionActions], *, source: SnapshotSource | None = None
+    ) -> Snapshot:
+        """The snapshot after these versions, which start at the table's first."""
+        return _replay(None, versions, source)
+
+    def with_versions(self, versions: Iterable[VersionActions]) -> Snapshot:
+        """The snapshot after these later versions; shares everything that did not change."""
+        return _replay(self, versions, self.source)
+
+    def with_source(self, source: SnapshotSource | None) -> Snapshot:
+        """The same snapshot, which knows whom to ask for a newer one."""
+        return Snapshot(
+            self.version,
+            self.timestamp_ms,
+            self.ledger,
+            self.segments,
+            self.live,
+            manifests=self.manifests,
+            source=source,
+        )
+
+    def refresh(self) -> Snapshot:
+        """The newest snapshot of the same table; reads only what is new."""
+        if self.source is None:
+            raise IndexTablesError(
+                "this snapshot does not know its log",
+                version=self.version,
+                hint="Take snapshots from TransactionLog.snapshot()",
+            )
+        return self.source.snapshot()
+
+    # -- facts ----------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._keep("schema", lambda: schema_from_json(self.metadata.schema_string))
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.metadata.partition_columns
+
+    @property
+    def xrefs(self) -> tuple[AddXRef, ...]:
+        return tuple(self.ledger.xrefs.values())
+
+    @property
+    def indexes(self) -> ColumnIndexes:
+        return self.ledger.indexes
+
+    @property
+    def skips(self) -> Mapping[str, SkipFile]:
+        return self.ledger.skips
+
+    @property
+    def txns(self) -> Mapping[str, int]:
+        return {app: txn.version for app, txn in self.ledger.txns.items()}
+
+    @property
+    def num_files(self) -> int:
+        return sum(self._live_counts())
+
+    @property
+    def num_bytes(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of the table, ``None`` when some file does not say."""
+        counts = self.num_records
+        return None if (counts == UNKNOWN).any() else int(counts.sum())
+
+    def doc_mapping(self, which: int | str) -> DocMapping | None:
+        """The document mapping of a file (by number) or of a schema reference."""
+        if isinstance(which, str):
+            return self._mapping_of(self.ledger.registry.get(which))
+        segment, row = self._locate(which)
+        add = segment.add(row)
+        if add.doc_mapping_json is not None:
+            return self._mapping_of(add.doc_mapping_json)
+        return None if add.doc_mapping_ref is None else self.doc_mapping(add.doc_mapping_ref)
+
+    @property
+    def table_mapping(self) -> DocMapping | None:
+        """All fields of all live splits' mappings; of two spellings the later file's wins."""
+        return self._keep("table_mapping", self._table_mapping)
+
+    def _table_mapping(self) -> DocMapping | None:
+        found = [m for m in map(self._mapping_of, self._mapping_texts()) if m is not None]
+        fields = {f.name: f for mapping in found for f in mapping.fields}
+        return DocMapping(tuple(fields.values())) if fields else None
+
+    def _mapping_texts(self) -> list[str]:
+        inline = self._text_column("docMappingJson")
+        refs = self._text_column("docMappingRef")
+        texts: dict[str, None] = {}
+        if refs is not None:
+            known = _distinct(refs)
+            texts.update(
+                {self.ledger.registry[r]: None for r in known if r in self.ledger.registry}
+            )
+        if inline is not None:
+            texts.update(dict.fromkeys(_distinct(inline)))
+        return list(texts)
+
+    def _mapping_of(self, text: str | None) -> DocMapping | None:
+        if text is None:
+            return None
+        return self._keep(("mapping", text), lambda: DocMapping.from_json(text))
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def files(self) -> Sequence[AddFile]:
+        """The live files; each is built when asked for."""
+        return FileList(self)
+
+    def file(self, i: int) -> AddFile:
+        segment, row = self._locate(i)
+        return segment.add(row)
+
+    def path(self, i: int) -> str:
+        segment, row = self._locate(i)
+        return segment.path(row)
+
+    def index_of(self, path: str) -> int | None:
+        """The number of the live file with this path."""
+        found = int(self.indices_of([path])[0])
+        return None if found < 0 else found
+
+    def indices_of(self, paths: Sequence[str]) -> Int64s:
+        """The numbers of the live files with these paths, -1 where there is none."""
+        found = np.full(len(paths), -1, np.int64)
+        for k, segment in enumerate(self.segments):
+            rows = segment.find(paths)
+            hit = np.flatnonzero(rows >= 0)
+            if not len(hit):
+                continue
+            mask, start = self.live[k], self._starts()[k]
+            if mask is None:
+                found[hit] = start + rows[hit]
+                continue
+            hit = hit[mask[rows[hit]]]
+            found[hit] = start + np.searchsorted(self._live_rows(k), rows[hit])
+        return found
+
+    def _locate(self, i: int) -> tuple[Segment, int]:
+        n = self.num_files
+        if not -n <= i < n:
+            raise IndexError(f"file {i} of {n}")
+        i %= n
+        k = int(np.searchsorted(self._starts(), i, side="right")) - 1
+        within = i - int(self._starts()[k])
+        row = within if self.live[k] is None else int(self._live_rows(k)[within])
+        return self.segments[k], row
+
+    def _live_counts(self) -> list[int]:
+        return self._keep(
+            "live_counts",
+            lambda: [
+                s.n if mask is None else int(np.count_nonzero(mask))
+                for s, mask in zip(self.segments, self.live, strict=True)
+            ],
+        )
+
+    def _starts(self) -> Int64s:
+        """Where each segment's live files start; empty segments share their start."""
+        return self._keep(
+            "starts", lambda: np.cumsum([0, *self._live_counts()], dtype=np.int64)[:-1]
+        )
+
+    def _live_rows(self, k: int) -> Int64s:
+        mask = self.live[k]
+        assert mask is not None
+        return self._keep(("live_rows", k), lambda: np.flatnonzero(mask))
+
+    # -- columns --------------------------------------------------------------------------------
+
+    @property
+    def paths(self) -> Any:
+        """Paths as a ``pyarrow.LargeStringArray``."""
+        column = self._text_column("path")
+        if column is None:
+            return pa.array([], pa.large_string())
+        return self._keep("paths", column.to_arrow)
+
+    @property
+    def sizes(self) -> Int64s:
+        return self.int_column("size")
+
+    @property
+    def num_records(self) -> Int64s:
+        return self.int_column("numRecords")
+
+    @property
+    def modification_times(self) -> Int64s:
+        return self.int_column("modificationTime")
+
+    @property
+    def footer_starts(self) -> Int64s:
+        return self.int_column("footerStartOffset")
+
+    @property
+    def footer_ends(self) -> Int64s:
+        return self.int_column("footerEndOffset")
+
+    def int_column(self, name: str) -> Int64s:
+        """Any integer field by its name in the log; ``UNKNOWN`` (-1) where absent."""
+        return self._keep(("int", name), lambda: self._join_ints(lambda s: s.ints(name)))
+
+    def partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+        """Partition values, dictionary-coded: codes and the distinct texts (``None`` is NULL)."""
+        return self._keep(("codes", column), lambda: self._partition_codes(column))
+
+    def stat_column(self, which: str, column: str) -> StringColumn | None:
+        """Minimum or maximum texts of a column; ``None`` when no file has one."""
+        name = {"min": "minValues", "max": "maxValues"}[which]
+        return self._keep(
+            (name, column), lambda: self._join_texts(lambda s: s.map_texts(name, column))
+        )
+
+    def stats_counts(self, kind: str, column: str) -> Int64s | None:
+        """``nullCount`` or ``nanCount`` of a column, -1 where a file does not say."""
+        return self._keep((kind, column), lambda: self._stats_counts(kind, column))
+
+    @property
+    def stat_columns(self) -> frozenset[str]:
+        """Columns that have a minimum or a maximum in some file."""
+        return self._keep(
+            "stat_columns",
+            lambda: frozenset(
+                key
+                for segment in self.segments
+                for name in ("minValues", "maxValues")
+                for key in segment.map_keys(name)
+            ),
+        )
+
+    @property
+    def manifest_of(self) -> npt.NDArray[np.int32] | None:
+        """For each file the number of its manifest, -1 for files of later versions."""
+        if not self.manifests:
+            return None
+        return self._keep("manifest_of", self._manifest_of)
+
+    @property
+    def manifest_partition_bounds(self) -> list[Bounds | None]:
+        return [manifest.partition_bounds for manifest in self.manifests]
+
+    def derive(self, key: Any, build: Callable[[Segment], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """``build`` of every segment, joined over the live files; remembered per segment."""
+        return self._keep(
+            ("derive", key),
+            lambda: self._join_arrays([s.derive(key, build) for s in self.segments]),
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """The live files as a table in the log's names; maps and lists are Arrow maps and lists."""
+        from indextables.log.arrow import entries_to_arrow
+
+        return entries_to_arrow(self)
+
+    # -- joining --------------------------------------------------------------------------------
+
+    def _keep(self, key: Any, build: Callable[[], T]) -> T:
+        if key not in self._kept:
+            with self.lock:
+                if key not in self._kept:
+                    self._kept[key] = build()
+        found: T = self._kept[key]
+        return found
+
+    def _join_arrays(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        parts = [a if mask is None else a[mask] for a, mask in zip(arrays, self.live, strict=True)]
+        if not parts:
+            return np.zeros(0, np.int64)
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        joined.flags.writeable = False
+        return joined
+
+    def _join_ints(self, column: Callable[[Segment], Int64s]) -> Int64s:
+        return self._join_arrays([column(segment) for segment in self.segments])
+
+    def _join_texts(self, column: Callable[[Segment], StringColumn | None]) -> StringColumn | None:
+        parts = [column(segment) for segment in self.segments]
+        if all(part is None for part in parts):
+            return None
+        whole = [
+            StringColumn.nulls(segment.n) if part is None else part
+            for part, segment in zip(parts, self.segments, strict=True)
+        ]
+        masked = [
+            part if mask is None else part.take(self._live_rows(k))
+            for k, (part, mask) in enumerate(zip(whole, self.live, strict=True))
+        ]
+        return StringColumn.concat(masked)
+
+    def _text_column(self, name: str) -> StringColumn | None:
+        return self._keep(("text", name), lambda: self._join_texts(lambda s: s.texts(name)))
+
+    def text_column(self, name: str) -> StringColumn:
+        """Any text field by its name in the log."""
+        found = self._text_column(name)
+        return StringColumn.nulls(self.num_files) if found is None else found
+
+    def _stats_counts(self, kind: str, column: str) -> Int64s | None:
+        parts = [segment.counts(kind, column) for segment in self.segments]
+        if all(part is None for part in parts):
+            return None
+        return self._join_arrays(
+            [
+                np.full(segment.n, UNKNOWN, np.int64) if part is None else part
+                for part, segment in zip(parts, self.segments, strict=True)
+            ]
+        )
+
+    def _partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+        numbers: dict[str | None, int] = {}
+        arrays = []
+        for segment in self.segments:
+            codes, texts = segment.map_codes("partitionValues", column)
+            known = [numbers.setdefault(partition_text(t), len(numbers)) for t in texts]
+            arrays.append(np.array(known, np.int32)[codes])
+        joined = self._join_arrays(arrays) if arrays else np.zeros(0, np.int32)
+        return joined, list(numbers)
+
+    def _manifest_of(self) -> npt.NDArray[np.int32]:
+        number = {manifest.path: k for k, manifest in enumerate(self.manifests)}
+        return self._join_arrays(
+            [
+                np.full(s.n, -1 if s.manifest is None else number.get(s.manifest, -1), np.int32)
+                for s in self.segments
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Snapshot(version={self.version}, num_files={self.num_files})"
+
+
+class FileList(Sequence[AddFile]):
+    """The live files of a snapshot as typed actions, built one at a time."""
+
+    def __init__(self, snapshot: Snapshot, numbers: range | None = None) -> None:
+        self._snapshot = snapshot
+        self._numbers = range(snapshot.num_files) if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, i: int) -> AddFile: ...
+    @overload
+    def __getitem__(self, i: slice) -> FileList: ...
+    def __getitem__(self, i: int | slice) -> AddFile | FileList:
+        if isinstance(i, slice):
+            return FileList(self._snapshot, self._numbers[i])
+        return self._snapshot.file(self._numbers[i])
+
+    def __iter__(self) -> Iterator[AddFile]:
+        return (self._snapshot.file(i) for i in self._numbers)
+
+    def __repr__(self) -> str:
+        return f"FileList({len(self)} files of version {self._snapshot.version})"
+
+
+def _replay(
+    base: Snapshot | None, versions: Iterable[VersionActions], source: SnapshotSource | None
+) -> Snapshot:
+    tail = Tail(Ledger() if base is None else base.ledger)
+    version = -1 if base is None else base.version
+    timestamp_ms = 0 if base is None else base.timestamp_ms
+    for version, timestamp_ms, actions in versions:
+        tail.apply(version, timestamp_ms, actions)
+    segments = [] if base is None else list(base.segments)
+    live = [] if base is None else list(base.live)
+    hide(segments, live, list(tail.touched))
+    append_rows(segments, live, list(tail.adds.values()))
+    manifests = () if base is None else base.manifests
+    return Snapshot(
+        version, timestamp_ms, tail.ledger, segments, live, manifests=manifests, source=source
+    )
+
+
+def _distinct(column: StringColumn) -> list[str]:
+    found: list[str] = column.to_arrow().drop_null().unique().to_pylist()
+    return found
