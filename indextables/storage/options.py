@@ -34,6 +34,10 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 _FALSE = frozenset(("false", "0", "no", "off"))
 
 FSYNC = "spark.indextables.storage.fsync"
+TIMEOUT = "spark.indextables.storage.timeoutSeconds"
+CONNECT_TIMEOUT = "spark.indextables.storage.connectTimeoutSeconds"
+RETRIES = "spark.indextables.storage.attempts"
+OURS = ("spark.indextables.", "fs.s3a.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,12 @@ class _Option:
     kind: str = "text"
 
 
-_ANY = (_Option((FSYNC,), (FSYNC,), kind="flag"),)
+_ANY = (
+    _Option((FSYNC,), (FSYNC,), kind="flag"),
+    _Option((TIMEOUT,), (TIMEOUT,), kind="number"),
+    _Option((CONNECT_TIMEOUT,), (CONNECT_TIMEOUT,), kind="number"),
+    _Option((RETRIES,), (RETRIES,), kind="number"),
+)
 
 _S3 = (
     _Option(
@@ -92,12 +101,10 @@ _GS = (
     _Option(
         ("token",),
         ("spark.indextables.gcs.serviceAccountKeyFile", "spark.indextables.gcs.token"),
-        ("GOOGLE_APPLICATION_CREDENTIALS",),
     ),
     _Option(
         ("endpoint_url",),
         ("spark.indextables.gcs.endpoint",),
-        ("STORAGE_EMULATOR_HOST",),
         kind="endpoint",
     ),
 )
@@ -144,7 +151,7 @@ _AZ = (
         ("AZURE_CLIENT_SECRET", "AZURE_STORAGE_CLIENT_SECRET"),
         unit="credentials",
     ),
-    _Option(("account_host",), ("spark.indextables.azure.endpoint",)),
+    _Option(("endpoint",), ("spark.indextables.azure.endpoint",), kind="endpoint"),
 )
 
 _TABLES: dict[str, tuple[_Option, ...]] = {
@@ -154,7 +161,6 @@ _TABLES: dict[str, tuple[_Option, ...]] = {
     "file": _ANY,
     "memory": _ANY,
 }
-_OURS = ("spark.indextables.", "fs.s3a.")
 
 
 def scheme_of(uri: str) -> str:
@@ -175,8 +181,7 @@ def resolve_options(
     """Options of the client library behind ``uri``; see the module's docstring for the order."""
     table = _TABLES.get(scheme_of(uri), _ANY)
     given = dict(storage_options or {})
-    raw = {name: value for name, value in given.items() if not name.lower().startswith(_OURS)}
-    raw |= {name: value for name, value in given.items() if name == FSYNC}
+    raw = {name: value for name, value in given.items() if not name.lower().startswith(OURS)}
     sources = [
         _with_raw(_pick_keys(table, given), table, raw),
         _pick_keys(table, config or {}),
@@ -193,6 +198,16 @@ def flag(value: object, name: str) -> bool:
     if text in _FALSE:
         return False
     raise ConfigError(f"option '{name}' is not a boolean: {value!r}", hint="Use true or false")
+
+
+def _number(value: object, name: str) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if not 0 < number < 1e9:
+        raise ConfigError(f"option '{name}' is not a positive number: {value!r}")
+    return number
 
 
 def _pick_keys(table: tuple[_Option, ...], given: Mapping[str, Any]) -> dict[_Option, Any]:
@@ -243,6 +258,8 @@ def _convert(option: _Option, value: Any, name: str) -> Any:
         return flag(value, name)
     if option.kind == "path_style":
         return "path" if flag(value, name) else "auto"
+    if option.kind == "number":
+        return _number(value, name)
     if option.kind == "endpoint" and "://" not in str(value):
         return f"https://{value}"
     return value

@@ -1,0 +1,131 @@
+"""What an exception of a client library means.
+
+The libraries disagree: a taken slot is ``FileExistsError`` on one server and ``OSError(22)`` on
+another, a throttled request is ``OSError(16)``, an HTTP status hides in the cause of the cause.
+So the chain is walked for an HTTP status or a known type, nearest first, and mapped to one
+``Verdict``. What nobody recognises is ``UNKNOWN``: for a conditional create that is ambiguous.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from enum import Enum
+
+
+class Verdict(Enum):
+    MISSING = "nothing is there"
+    EXISTS = "the condition of a create failed"
+    OUT_OF_RANGE = "the object is shorter than the asked range"
+    REFUSED = "definitely not done, and asking again will not help"
+    TRANSIENT = "no answer, or one that may change: perhaps done"
+    UNKNOWN = "an error of a kind nobody foresaw: perhaps done"
+
+
+_BY_STATUS = {
+    400: Verdict.REFUSED,
+    401: Verdict.REFUSED,
+    403: Verdict.REFUSED,
+    404: Verdict.MISSING,
+    405: Verdict.REFUSED,
+    411: Verdict.REFUSED,
+    412: Verdict.EXISTS,
+    413: Verdict.REFUSED,
+    416: Verdict.OUT_OF_RANGE,
+    501: Verdict.REFUSED,
+}
+_BY_CODE = {
+    "PreconditionFailed": Verdict.EXISTS,
+    "BlobAlreadyExists": Verdict.EXISTS,
+    "RequestTimeout": Verdict.TRANSIENT,
+    "InvalidRange": Verdict.OUT_OF_RANGE,
+}
+_NEVER_SENT = frozenset(
+    (
+        "ClientAuthenticationError",
+        "CredentialRetrievalError",
+        "CredentialUnavailableError",
+        "DefaultCredentialsError",
+        "InvalidURL",
+        "NoCredentialsError",
+        "NoRegionError",
+        "ParamValidationError",
+        "PartialCredentialsError",
+        "ProfileNotFound",
+        "RefreshError",
+        "TokenRetrievalError",
+    )
+)
+_CLIENTS = frozenset(
+    ("aiobotocore", "aiohttp", "asyncio", "azure", "botocore", "gcsfs", "google", "requests")
+)
+
+
+def classify(error: BaseException) -> Verdict:
+    """The verdict on an exception and its chain."""
+    for current in chain(error):
+        verdict = _of_one(current)
+        if verdict is not None:
+            return verdict
+    return _by_origin(error)
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception, then what it was raised from, each once."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _of_one(error: BaseException) -> Verdict | None:
+    if isinstance(error, FileNotFoundError):
+        return Verdict.MISSING
+    if isinstance(error, FileExistsError):
+        return Verdict.EXISTS
+    code, status = _service_answer(error)
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    if status is not None:
+        return _BY_STATUS.get(status, Verdict.TRANSIENT)
+    if type(error).__name__ in _NEVER_SENT:
+        return Verdict.REFUSED
+    if isinstance(error, OSError) and str(error).startswith("Forbidden:"):
+        return Verdict.REFUSED
+    return None
+
+
+def _service_answer(error: BaseException) -> tuple[str, int | None]:
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return str(response.get("Error", {}).get("Code", "")), _as_status(status)
+    for name in ("status_code", "status", "code"):
+        status = _as_status(getattr(error, name, None))
+        if status is not None:
+            code = getattr(error, "error_code", "")
+            return str(getattr(code, "value", code)), status
+    return "", None
+
+
+def _as_status(value: object) -> int | None:
+    if isinstance(value, int) and 400 <= value < 600:
+        return int(value)
+    if isinstance(value, str) and value.isdigit() and 400 <= int(value) < 600:
+        return int(value)
+    return None
+
+
+def _by_origin(error: BaseException) -> Verdict:
+    for current in chain(error):
+        if isinstance(current, PermissionError) or (
+            isinstance(current, OSError) and current.errno in (errno.EACCES, errno.EPERM)
+        ):
+            return Verdict.REFUSED
+        if isinstance(current, (OSError, TimeoutError)):
+            return Verdict.TRANSIENT
+        if type(current).__module__.partition(".")[0] in _CLIENTS:
+            return Verdict.TRANSIENT
+    return Verdict.UNKNOWN

@@ -1,0 +1,80 @@
+"""Session fixtures: each server is started once, on first use, and killed at the end.
+
+Every fixture gives a ``Backend``: a tuple ``(uri, options)`` for ``open_store``. A test asks for
+``backend.fresh()`` to get a table uri of its own. Tests that use one carry the mark ``server``,
+which ``pytest_collection_modifyitems`` adds by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from servers import launch
+from servers.launch import Backend, Running
+
+FIXTURES = frozenset(("s3_ministack", "s3_seaweed", "azure_azurite", "gcs_server", "gcs_careless"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.server)
+
+
+@pytest.fixture(scope="session")
+def server_programs(pytestconfig: pytest.Config) -> Path:
+    """The cached folder of installed server programs."""
+    chosen = os.environ.get("INDEXTABLES_SERVERS_DIR")
+    return Path(chosen) if chosen else Path(pytestconfig.cache.mkdir("servers"))
+
+
+def _running(start: Callable[[], Running]) -> Iterator[Backend]:
+    running = start()
+    try:
+        yield running.backend
+    finally:
+        running.server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_ministack(
+    server_programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """An S3 server in pure Python: many writers, quick."""
+    work = tmp_path_factory.mktemp("ministack")
+    yield from _running(lambda: launch.start_ministack(server_programs, work))
+
+
+@pytest.fixture(scope="session")
+def s3_seaweed(
+    server_programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """An S3 server with a real store on disk; keep to eight writers, its locks are slow."""
+    work = tmp_path_factory.mktemp("seaweed")
+    yield from _running(lambda: launch.start_seaweed(server_programs, work))
+
+
+@pytest.fixture(scope="session")
+def azure_azurite(
+    server_programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """Azure Blob Storage as its vendor emulates it."""
+    work = tmp_path_factory.mktemp("azurite")
+    yield from _running(lambda: launch.start_azurite(server_programs, work))
+
+
+@pytest.fixture(scope="session")
+def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    """Our conditional GCS server."""
+    yield from _running(lambda: launch.start_gcs(tmp_path_factory.mktemp("gcs")))
+
+
+@pytest.fixture(scope="session")
+def gcs_careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    """A GCS server that ignores conditions, as some emulators do."""
+    work = tmp_path_factory.mktemp("gcs-careless")
+    yield from _running(lambda: launch.start_gcs(work, ignore_conditions=True))
