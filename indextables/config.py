@@ -162,9 +162,9 @@ class Config(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
-        from indextables.storage.redact import redact_mapping
+        from indextables.storage.redaction import redact
 
-        return f"Config({redact_mapping(self.raw())})"
+        return f"Config({redact(self.raw())})"
 
 
 def short_key(key: str) -> str:

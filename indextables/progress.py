@@ -1,0 +1,112 @@
+"""Progress of long work: a bar in a terminal, a line every ten seconds elsewhere, nothing in tasks.
+
+``INDEXTABLES_PROGRESS`` is ``auto`` (default), ``bar``, ``lines`` or ``off``. Inside a Spark worker
+it is always off. The bar needs ``rich``, which is imported only when a bar is really shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LOG = logging.getLogger("indextables")
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Progress:
+    """One piece of work; call ``advance`` as parts of it are done."""
+
+    def __init__(self, label: str, total: int | None) -> None:
+        self.label = label
+        self.total = total
+        self.done = 0
+
+    def advance(self, parts: int = 1, note: str = "") -> None:
+        self.done += parts
+
+    def close(self) -> None:
+        """The work ended, well or not."""
+
+
+class _Lines(Progress):
+    def __init__(self, label: str, total: int | None, clock: Callable[[], float]) -> None:
+        super().__init__(label, total)
+        self._clock = clock
+        self._started = self._last = clock()
+
+    def advance(self, parts: int = 1, note: str = "") -> None:
+        super().advance(parts, note)
+        now = self._clock()
+        if now - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = now
+            self._print(now, note)
+
+    def close(self) -> None:
+        if self._last != self._started:
+            self._print(self._clock(), "done")
+
+    def _print(self, now: float, note: str) -> None:
+        of = f"/{self.total:,}" if self.total is not None else ""
+        tail = f" {note}" if note else ""
+        text = f"{self.label}: {self.done:,}{of} after {now - self._started:.0f} s{tail}"
+        print(text, file=sys.stderr, flush=True)
+
+
+class _Bar(Progress):
+    def __init__(self, label: str, total: int | None) -> None:
+        super().__init__(label, total)
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        self._rich: Any = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=False,
+        )
+        self._task = self._rich.add_task(label, total=total)
+        self._rich.start()
+
+    def advance(self, parts: int = 1, note: str = "") -> None:
+        super().advance(parts, note)
+        description = f"{self.label} {note}" if note else self.label
+        self._rich.update(self._task, advance=parts, description=description)
+
+    def close(self) -> None:
+        self._rich.stop()
+
+
+def _mode() -> str:
+    if "SPARK_WORKER_REUSE" in os.environ or "pyspark.daemon" in sys.modules:
+        return "off"
+    mode = os.environ.get("INDEXTABLES_PROGRESS", "auto").lower()
+    if mode != "auto":
+        return mode
+    return "bar" if sys.stderr.isatty() else "lines"
+
+
+@contextmanager
+def progress(
+    label: str, total: int | None = None, *, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Progress]:
+    """Show the progress of the block; the caller advances it."""
+    mode = _mode()
+    shown: Progress
+    if mode == "bar":
+        shown = _Bar(label, total)
+    elif mode == "lines":
+        shown = _Lines(label, total, clock)
+    else:
+        shown = Progress(label, total)
+    try:
+        yield shown
+    finally:
+        shown.close()
