@@ -151,8 +151,16 @@ def decode_actions(
     data: bytes, *, root: str, path: str, version: int | None = None
 ) -> list[Action]:
     """The actions of a version file or checkpoint of the table at ``root``."""
+    lines = decode_lines(data, path=path, version=version)
+    return actions_of(lines, root=root, path=path, version=version)
+
+
+def actions_of(
+    lines: Iterable[Any], *, root: str, path: str, version: int | None = None
+) -> list[Action]:
+    """The actions of decoded lines; kinds nobody knows are left out."""
     actions: list[Action] = []
-    for number, line in enumerate(decode_lines(data, path=path, version=version), 1):
+    for number, line in enumerate(lines, 1):
         try:
             action = parse_action(line)
             if action is not None:
