@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.log.actions import Action, AddFile, AddXRef, Metadata, Protocol, SkipFile
+from indextables.log.bounds import trusted_bounds
 from indextables.log.columns import (
     UNKNOWN,
     Int64s,
@@ -33,12 +34,12 @@ from indextables.log.columns import (
     partition_text,
 )
 from indextables.log.ledger import ColumnIndexes, Ledger
+from indextables.log.manifest import Bounds, ManifestInfo
 from indextables.log.replay import Tail, append_rows, hide
 from indextables.mapping import DocMapping
 from indextables.types import schema_from_json
 
 T = TypeVar("T")
-Bounds = Mapping[str, tuple[str | None, str | None]]
 
 
 class VersionActions(NamedTuple):
@@ -55,14 +56,6 @@ class SnapshotSource(Interface):
     def snapshot(self) -> Snapshot: ...
 
 
-class ManifestSummary(NamedTuple):
-    """A manifest that some of the files came from."""
-
-    path: str
-    num_entries: int
-    partition_bounds: Bounds | None
-
-
 class Snapshot:
     """All files and facts of a table at one version."""
 
@@ -74,7 +67,7 @@ class Snapshot:
         segments: Sequence[Segment] = (),
         live: Sequence[Mask | None] | None = None,
         *,
-        manifests: Sequence[ManifestSummary] = (),
+        manifests: Sequence[ManifestInfo] = (),
         source: SnapshotSource | None = None,
     ) -> None:
         if ledger.metadata is None or ledger.protocol is None:
@@ -342,7 +335,8 @@ class Snapshot:
 
     @property
     def manifest_partition_bounds(self) -> list[Bounds | None]:
-        return [manifest.partition_bounds for manifest in self.manifests]
+        """Bounds of each manifest's partition values, where their order is beyond doubt."""
+        return [trusted_bounds(m.partition_bounds, self.schema) for m in self.manifests]
 
     def derive(self, key: Any, build: Callable[[Segment], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """``build`` of every segment, joined over the live files; remembered per segment."""

@@ -1,0 +1,329 @@
+"""Avro states: reading one into a snapshot, writing a snapshot as one.
+
+A state is a folder ``state-v<version>`` with one file, ``_manifest.avro`` (``_manifest.json`` in
+the older description; both are read). It names the manifests that hold the file entries; they lie
+in ``manifests/`` and are shared by the states that need them.
+
+What we write is always self-contained: metadata, protocol and every live action besides files are
+inside, counts and sizes are exact, tombstones are exactly the dead entries of the manifests that
+are kept. A state is only a shortcut: it is written after the commit it describes, with
+``put_if_absent``; whoever comes second finds the same state and is content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from indextables.config import Config
+from indextables.errors import (
+    AmbiguousWriteError,
+    CorruptFileError,
+    IndexTablesError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from indextables.log.actions import AddFile
+from indextables.log.avro_schema import STATE_MANIFEST
+from indextables.log.bounds import partition_bounds
+from indextables.log.columns import Mask, Segment
+from indextables.log.compaction import FULL, Layout, choose_layout, dead_paths
+from indextables.log.entries import avro_writer, read_entries, write_entries
+from indextables.log.ledger import Ledger, ledger_to_json
+from indextables.log.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
+from indextables.log.replay import hide
+from indextables.log.snapshot import Snapshot, SnapshotSource
+from indextables.log.versions import LOG_DIR, state_dir
+from indextables.storage.base import Store
+
+_NAMES = ("_manifest.avro", "_manifest.json")
+
+
+@dataclass(frozen=True, slots=True)
+class StateWrite:
+    """What writing a state did."""
+
+    version: int
+    state_dir: str
+    num_files: int
+    total_bytes: int
+    manifests_kept: int
+    manifests_written: int
+    tombstones: int
+    kind: str
+    already_there: bool = False
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def read_state(store: Store, version: int) -> StateManifest:
+    """The state manifest of a version; ``ObjectNotFoundError`` when there is none."""
+    folder = state_dir(version)
+    try:
+        path, data = f"{folder}/{_NAMES[0]}", store.read(f"{folder}/{_NAMES[0]}")
+    except ObjectNotFoundError:
+        path, data = f"{folder}/{_NAMES[1]}", store.read(f"{folder}/{_NAMES[1]}")
+    try:
+        manifest = decode_state(data, folder.rpartition("/")[2])
+    except CorruptFileError as error:
+        raise _broken(error, path, version) from error
+    if manifest.state_version != version:
+        reason = f"the state says it is version {manifest.state_version}"
+        raise CorruptFileError(reason, path=path, version=version, hint=_REMEDY)
+    return manifest
+
+
+_REMEDY = "The versions of the log still hold the table; delete this state or write a checkpoint"
+
+
+def _broken(error: CorruptFileError, path: str, version: int | None) -> CorruptFileError:
+    return CorruptFileError(
+        error.reason, offset=error.offset, path=path, version=version, hint=_REMEDY
+    )
+
+
+def decode_state(data: bytes, folder: str) -> StateManifest:
+    """A state manifest from the bytes of either spelling."""
+    fingerprint = hashlib.sha256(data).hexdigest()
+    record = _avro_record(data) if data[:4] == b"Obj\x01" else _json_record(data)
+    return StateManifest.from_record(record, folder, fingerprint)
+
+
+def _json_record(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"the state is neither Avro nor JSON: {error}") from None
+
+
+def _avro_record(data: bytes) -> Any:
+    import fastavro
+
+    try:
+        records = list(fastavro.reader(io.BytesIO(data)))
+    except Exception as error:
+        raise CorruptFileError(f"unreadable state: {error}") from error
+    if len(records) != 1:
+        raise CorruptFileError(f"a state holds one record, this one {len(records)}")
+    return records[0]
+
+
+def load_state(
+    store: Store,
+    state: StateManifest,
+    *,
+    config: Config | None = None,
+    ledger: Ledger | None = None,
+    source: SnapshotSource | None = None,
+) -> Snapshot:
+    """The snapshot of a state. ``ledger``: what older files said, for states without metadata."""
+    config = config or Config()
+    segments: list[Segment] = []
+    for info, data in _manifest_bytes(store, state, config["state.read.parallelism"]):
+        segments += _segments_of(info, data, state.state_version)
+    live: list[Mask | None] = [None] * len(segments)
+    hide(segments, live, list(state.tombstones))
+    hide_earlier_duplicates(segments, live)
+    facts = state.applied_to(ledger or Ledger())
+    return Snapshot(
+        state.state_version,
+        state.created_at,
+        facts,
+        segments,
+        live,
+        manifests=state.manifests,
+        source=source,
+    )
+
+
+def _manifest_bytes(
+    store: Store, state: StateManifest, parallelism: int
+) -> Iterator[tuple[ManifestInfo, bytes]]:
+    """Manifests a few at a time, so that their bytes are never all in memory."""
+    step = max(1, parallelism) if store.capabilities.remote else 1
+    for first in range(0, len(state.manifests), step):
+        batch = state.manifests[first : first + step]
+        blobs = store.read_many([f"{LOG_DIR}/{info.path}" for info in batch], step)
+        for info, blob in zip(batch, blobs, strict=True):
+            if isinstance(blob, StorageError):
+                raise blob
+            yield info, blob
+
+
+def _segments_of(info: ManifestInfo, data: bytes, version: int) -> list[Segment]:
+    path = f"{LOG_DIR}/{info.path}"
+    try:
+        segments = read_entries(data, path)
+    except CorruptFileError as error:
+        raise _broken(error, path, version) from error
+    count = sum(segment.n for segment in segments)
+    if info.num_entries >= 0 and count != info.num_entries:
+        reason = f"the manifest holds {count} entries, the state expects {info.num_entries}"
+        raise CorruptFileError(reason, path=path, version=version, hint=_REMEDY)
+    for segment in segments:
+        segment.manifest = info.path
+    return segments
+
+
+def hide_earlier_duplicates(segments: list[Segment], live: list[Mask | None]) -> None:
+    """Of entries with the same path the last one counts."""
+    seen: dict[str, int] = {}
+    for k in range(len(segments) - 1, -1, -1):
+        for row in range(segments[k].n - 1, -1, -1):
+            path = segments[k].path(row)
+            if path in seen:
+                mask = live[k]
+                mask = np.ones(segments[k].n, np.bool_) if mask is None else mask
+                mask[row] = False
+                live[k] = mask
+            seen[path] = k
+
+
+# -- writing ------------------------------------------------------------------------------------
+
+
+def write_state(
+    store: Store,
+    snapshot: Snapshot,
+    *,
+    config: Config | None = None,
+    force_compaction: bool = False,
+    as_json: bool = False,
+    now_ms: int | None = None,
+) -> StateWrite:
+    """Write ``snapshot`` as the state of its version; base manifests are shared where possible."""
+    config = config or Config()
+    layout = choose_layout(snapshot, config, force=force_compaction)
+    if layout.kept and not _all_there(store, layout):
+        layout = Layout(FULL, "a base manifest is gone", ())
+    written = _write_manifests(store, snapshot, layout, config)
+    state = _state_of(snapshot, layout, written, now_ms or int(time.time() * 1000))
+    there = _put_state(store, state, ledger_to_json(snapshot.ledger), config, as_json)
+    return StateWrite(
+        version=snapshot.version,
+        state_dir=state_dir(snapshot.version).rpartition("/")[2],
+        num_files=state.num_files,
+        total_bytes=state.total_bytes,
+        manifests_kept=len(layout.kept),
+        manifests_written=len(written),
+        tombstones=len(state.tombstones),
+        kind=layout.kind,
+        already_there=there,
+    )
+
+
+def _all_there(store: Store, layout: Layout) -> bool:
+    """A stale base may name manifests that were collected since: never refer to those."""
+    folders = {use.info.path.rpartition("/")[0] for use in layout.kept}
+    found = {info.path for folder in folders for info in store.list(f"{LOG_DIR}/{folder}")}
+    return all(f"{LOG_DIR}/{use.info.path}" in found for use in layout.kept)
+
+
+def _write_manifests(
+    store: Store, snapshot: Snapshot, layout: Layout, config: Config
+) -> list[ManifestInfo]:
+    infos = []
+    for adds in _chunks(_loose_files(snapshot, layout), config["state.entriesPerManifest"]):
+        info = ManifestInfo(
+            path=f"{MANIFESTS_DIR}/manifest-{uuid.uuid4().hex[:16]}.avro",
+            num_entries=len(adds),
+            min_added_at_version=min(add.added_at_version or 0 for add in adds),
+            max_added_at_version=max(add.added_at_version or 0 for add in adds),
+            partition_bounds=partition_bounds(adds, snapshot.schema, snapshot.partition_columns),
+            tombstone_count=0,
+            live_entry_count=len(adds),
+        )
+        store.put(f"{LOG_DIR}/{info.path}", write_entries(adds, config))
+        infos.append(info)
+    return infos
+
+
+def _loose_files(snapshot: Snapshot, layout: Layout) -> list[AddFile]:
+    """Live files that no kept manifest holds; sorted by partition when everything is rewritten."""
+    kept = layout.kept_segments
+    adds = []
+    for k, (segment, mask) in enumerate(zip(snapshot.segments, snapshot.live, strict=True)):
+        if k not in kept:
+            rows = range(segment.n) if mask is None else np.flatnonzero(mask)
+            adds += [segment.add(int(row)) for row in rows]
+    columns = snapshot.partition_columns
+    if layout.kind == FULL and columns:
+        adds.sort(key=lambda add: [add.partition_values.get(c) or "" for c in columns])
+    return adds
+
+
+def _chunks(adds: Sequence[AddFile], size: int) -> Iterator[Sequence[AddFile]]:
+    for first in range(0, len(adds), max(1, size)):
+        yield adds[first : first + size]
+
+
+def _state_of(
+    snapshot: Snapshot, layout: Layout, written: list[ManifestInfo], now_ms: int
+) -> StateManifest:
+    kept = [
+        ManifestInfo(
+            use.info.path,
+            use.live + use.dead,
+            use.info.min_added_at_version,
+            use.info.max_added_at_version,
+            use.info.partition_bounds,
+            use.dead,
+            use.live,
+        )
+        for use in layout.kept
+    ]
+    tombstones = {
+        path: None for k in sorted(layout.kept_segments) for path in dead_paths(snapshot, k)
+    }
+    return StateManifest(
+        state_version=snapshot.version,
+        created_at=now_ms,
+        num_files=snapshot.num_files,
+        total_bytes=snapshot.num_bytes,
+        manifests=(*kept, *written),
+        tombstones=tuple(tombstones),
+        schema_registry=snapshot.ledger.registry,
+        protocol_version=4,
+        metadata=snapshot.metadata,
+    )
+
+
+def encode_state(state: StateManifest, extras: str | None, config: Config, as_json: bool) -> bytes:
+    """The bytes of a state manifest in either spelling."""
+    record = state.to_record(extras)
+    if as_json:
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+    out = io.BytesIO()
+    avro_writer(out, STATE_MANIFEST, [record], config)
+    return out.getvalue()
+
+
+def _put_state(
+    store: Store, state: StateManifest, extras: str, config: Config, as_json: bool
+) -> bool:
+    """Create the state's file; ``True`` when a valid state of this version is there already."""
+    path = f"{state_dir(state.state_version)}/{_NAMES[1 if as_json else 0]}"
+    data = encode_state(state, extras, config, as_json)
+    try:
+        store.put_if_absent(path, data)
+        return False
+    except (ObjectExistsError, AmbiguousWriteError):
+        if store.exists(path):
+            read_state(store, state.state_version)
+            return store.read(path) != data
+    raise IndexTablesError(
+        "the state could not be written",
+        path=path,
+        version=state.state_version,
+        hint="The table is unharmed; write a checkpoint again",
+    )
