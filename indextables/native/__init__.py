@@ -1,6 +1,7 @@
 """The compiled kernels of ``pyx/``: hashing, Binary Fuse filters, bundles, decoders."""
 
 from indextables.native._f64 import format_f64, format_f64_array
+from indextables.native._fuse import BinaryFuse8, BinaryFuse16
 from indextables.native._hash import (
     HASH_KINDS,
     HASH_NAMES,
@@ -14,6 +15,8 @@ from indextables.native._hash import (
 __all__ = [
     "HASH_KINDS",
     "HASH_NAMES",
+    "BinaryFuse8",
+    "BinaryFuse16",
     "canonical_text",
     "format_f64",
     "format_f64_array",
