@@ -1,0 +1,48 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+KINDS: dict[str, int]
+
+def parse_keys(
+    kind: str,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    valid: NDArray[np.uint8],
+    out: NDArray[np.int64],
+    known: NDArray[np.uint8],
+    trusted: NDArray[np.uint8],
+    scale: int = 0,
+    upper: bool = False,
+) -> None: ...
+def parse_double_keys(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    valid: NDArray[np.uint8],
+    out: NDArray[np.int64],
+    known: NDArray[np.uint8],
+    upper: bool = False,
+    single: bool = False,
+    as_bound: bool = True,
+) -> None: ...
+def double_key(value: float) -> int: ...
+def text_ends(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    valid: NDArray[np.uint8],
+    whole: NDArray[np.uint8],
+    byte_ordered: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    known: NDArray[np.uint8],
+    is_open: NDArray[np.uint8],
+    upper: bool = False,
+) -> None: ...
+def prefix_key(text: Any, to_end: bool = False) -> int: ...
+def scan_truncated(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: NDArray[np.uint8], name: bytes
+) -> NDArray[np.int8]: ...
+def scan_loose(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: NDArray[np.uint8]
+) -> NDArray[np.uint8]: ...
