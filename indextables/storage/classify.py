@@ -98,24 +98,27 @@ def _of_one(error: BaseException) -> Verdict | None:
 
 
 def _service_answer(error: BaseException) -> tuple[str, int | None]:
+    """Error code and HTTP status, only from exceptions that carry a service's own answer.
+
+    A broken answer is not an answer: the HTTP parser's exceptions also have a ``code`` of 400.
+    """
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return str(response.get("Error", {}).get("Code", "")), _as_status(status)
-    for name in ("status_code", "status", "code"):
-        status = _as_status(getattr(error, name, None))
-        if status is not None:
-            code = getattr(error, "error_code", "")
-            return str(getattr(code, "value", code)), status
+    name = f"{type(error).__module__}.{type(error).__name__}"
+    if name == "gcsfs.retry.HttpError":
+        return "", _as_status(getattr(error, "code", None))
+    if name.startswith("azure."):
+        code = getattr(error, "error_code", "")
+        status = _as_status(getattr(error, "status_code", None))
+        return str(getattr(code, "value", code)), status
     return "", None
 
 
 def _as_status(value: object) -> int | None:
-    if isinstance(value, int) and 400 <= value < 600:
-        return int(value)
-    if isinstance(value, str) and value.isdigit() and 400 <= int(value) < 600:
-        return int(value)
-    return None
+    text = str(value)
+    return int(text) if text.isdigit() and 400 <= int(text) < 600 else None
 
 
 def _by_origin(error: BaseException) -> Verdict:

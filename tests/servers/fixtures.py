@@ -7,13 +7,15 @@ which ``pytest_collection_modifyitems`` adds by itself.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from servers import launch
+from servers import install, launch
 from servers.launch import Backend, Running
 
 FIXTURES = frozenset(("s3_ministack", "s3_seaweed", "azure_azurite", "gcs_server", "gcs_careless"))
@@ -25,11 +27,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.server)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Install the server programs in the background while tests that need none are running."""
+    if session.config.option.collectonly:
+        return
+    if any(item.get_closest_marker("server") for item in session.items):
+        folder = _programs(session.config)
+        for name in ("ministack", "azurite-blob"):
+            threading.Thread(target=_prefetch, args=(folder, name), daemon=True).start()
+
+
+def _prefetch(folder: Path, name: str) -> None:
+    with contextlib.suppress(BaseException):
+        install.program(folder, name)
+
+
+def _programs(config: pytest.Config) -> Path:
+    chosen = os.environ.get("INDEXTABLES_SERVERS_DIR")
+    return Path(chosen) if chosen else Path(config.cache.mkdir("servers"))
+
+
 @pytest.fixture(scope="session")
 def server_programs(pytestconfig: pytest.Config) -> Path:
     """The cached folder of installed server programs."""
-    chosen = os.environ.get("INDEXTABLES_SERVERS_DIR")
-    return Path(chosen) if chosen else Path(pytestconfig.cache.mkdir("servers"))
+    return _programs(pytestconfig)
 
 
 def _running(start: Callable[[], Running]) -> Iterator[Backend]:
