@@ -229,7 +229,7 @@ def _first(
     for option in table:
         for name in names[option]:
             if name in given:
-                picked[option] = _convert(option, given[name], name)
+                picked[option] = _convert(option, given[name], option.keys[0])
                 break
     return picked
 

@@ -32,7 +32,7 @@ _HEADER = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic|sharedkey)\s+[\w.:+/=-]{6,}")
 _KEY_ID = re.compile(r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b")
-_USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s:]+:[^/@\s]+@")
+_USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/@\s:]+:(?!\d+/)[^@\s]+@")
 _TAG = re.compile(r"(?i)<(AWSAccessKeyId|StringToSign\w*|Signature\w*)>.*?</\1>", re.DOTALL)
 
 
