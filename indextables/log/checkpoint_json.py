@@ -19,10 +19,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.config import Config
-from indextables.errors import CorruptFileError, ObjectExistsError, StorageError
+from indextables.errors import (
+    CorruptFileError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
 from indextables.log import fields as f
-from indextables.log.actions import Action, AddFile, Metadata, Protocol
+from indextables.log.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from indextables.log.codec import (
+    actions_of,
     decode_actions,
     decode_lines,
     encode_actions,
@@ -115,7 +121,8 @@ def checkpoint_actions(snapshot: Snapshot, config: Config) -> list[Action]:
         metadata = with_registry(metadata, registry)
     else:
         adds = [restore(add, registry) for add in adds]
-    return [snapshot.protocol, metadata, *adds, *snapshot.ledger.extra_actions()]
+    taken = CommitInfo(timestamp=snapshot.timestamp_ms, operation="CHECKPOINT")
+    return [snapshot.protocol, metadata, taken, *adds, *snapshot.ledger.extra_actions()]
 
 
 # -- reading ------------------------------------------------------------------------------------
@@ -155,6 +162,9 @@ def _read_parts(store: Store, version: int, manifest: Any, config: Config) -> li
     for path, data in zip(
         paths, store.read_many(paths, config["checkpoint.parallelism"]), strict=True
     ):
+        if isinstance(data, ObjectNotFoundError):
+            missing = CorruptFileError(f"its part {path} is missing")
+            raise located(missing, checkpoint_path(version), version)
         if isinstance(data, StorageError):
             raise data
         actions += decode_actions(data, root=store.uri, path=path, version=version)

@@ -1,0 +1,180 @@
+"""Deleting log files that nobody needs, and only those.
+
+A version file is deleted when all of these hold:
+
+1. it is older than the retention (``logRetention.duration``), by its own file time;
+2. a checkpoint that was just read successfully includes it;
+3. it is below the newest version and below that checkpoint;
+4. it is not version 0, which is never deleted;
+
+and, stricter than that, every younger version can still be rebuilt afterwards: the checkpoint in
+question is the newest one that lies at or below the oldest version within the retention.
+
+Old JSON checkpoints go once they are older than ``checkpointRetention.duration`` and neither the
+newest one nor that anchor; parts that no manifest lists go at the same age, because a checkpoint
+may be being written. What is in doubt stays: an age that is unknown, a checkpoint that cannot be
+read, a listing that changed. Avro states and shared manifests follow the rules of ``gc``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from indextables.config import Config
+from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageError
+from indextables.log.checkpoint import is_readable
+from indextables.log.checkpoint_json import part_names
+from indextables.log.codec import decode_lines
+from indextables.log.versions import LogListing, checkpoint_path, version_path
+from indextables.storage.base import ObjectInfo, Store
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CleanupReport:
+    """What a clean-up deleted, or would delete in a dry run."""
+
+    dry_run: bool = False
+    anchor: int | None = None
+    """The checkpoint everything below was folded into; ``None``: nothing could be deleted."""
+    versions: list[int] = field(default_factory=list)
+    checkpoints: list[int] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    states: list[int] = field(default_factory=list)
+    manifests: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def num_deleted(self) -> int:
+        logs = len(self.versions) + len(self.checkpoints) + len(self.parts)
+        return logs + len(self.states) + len(self.manifests)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ages in milliseconds before which files stay, and the present moment."""
+
+    now_ms: int
+    log_ms: int
+    checkpoint_ms: int
+
+    @classmethod
+    def of(cls, config: Config, now_ms: int, log_ms: int | None = None) -> Limits:
+        kept = config["logRetention.duration"] if log_ms is None else log_ms
+        return cls(now_ms, kept, config["checkpointRetention.duration"])
+
+    def is_expired(self, info: ObjectInfo, age_ms: int) -> bool:
+        return info.modified_ms > 0 and self.now_ms - info.modified_ms > age_ms
+
+
+def plan_cleanup(
+    store: Store, config: Config, listing: LogListing, newest: int, limits: Limits
+) -> CleanupReport:
+    """What may go; reads the checkpoint it relies on, deletes nothing."""
+    report = CleanupReport()
+    if not _has_expired(listing, limits):
+        return report
+    report.anchor = find_anchor(store, config, listing, newest, limits)
+    if report.anchor is None:
+        return report
+    report.versions = [
+        version
+        for version, info in sorted(listing.versions.items())
+        if 0 < version < min(report.anchor, newest) and limits.is_expired(info, limits.log_ms)
+    ]
+    latest = max({*listing.checkpoints, *listing.states})
+    keep = {report.anchor, latest}
+    report.checkpoints = [
+        version
+        for version, info in sorted(listing.checkpoints.items())
+        if version not in keep and limits.is_expired(info, limits.checkpoint_ms)
+    ]
+    report.parts = _deletable_parts(store, listing, set(report.checkpoints), limits)
+    return report
+
+
+def _has_expired(listing: LogListing, limits: Limits) -> bool:
+    """Is anything old enough to be worth reading a checkpoint for?"""
+    files = [*listing.checkpoints.values(), *(part.info for part in listing.parts)]
+    return any(limits.is_expired(info, limits.checkpoint_ms) for info in files) or any(
+        limits.is_expired(info, limits.log_ms) for v, info in listing.versions.items() if v > 0
+    )
+
+
+def find_anchor(
+    store: Store, config: Config, listing: LogListing, newest: int, limits: Limits
+) -> int | None:
+    """The readable checkpoint below which version files may go."""
+    young = (
+        version
+        for version, info in listing.versions.items()
+        if version > 0 and not limits.is_expired(info, limits.log_ms)
+    )
+    bound = min([newest, *young])
+    candidates = {v for v in (*listing.checkpoints, *listing.states) if v <= bound}
+    for version in sorted(candidates, reverse=True):
+        if is_readable(store, version, listing, config):
+            return version
+    return None
+
+
+def _deletable_parts(
+    store: Store, listing: LogListing, dropped: set[int], limits: Limits
+) -> list[str]:
+    """Parts of checkpoints that go, and parts that no manifest lists."""
+    listed: dict[int, set[str] | None] = {}
+    found = []
+    for part in listing.parts:
+        name = part.info.path.rpartition("/")[2]
+        if part.version not in listed:
+            listed[part.version] = _listed_parts(store, part.version, listing)
+        owners = listed[part.version]
+        orphan = owners is not None and name not in owners
+        if (orphan or part.version in dropped) and limits.is_expired(
+            part.info, limits.checkpoint_ms
+        ):
+            found.append(part.info.path)
+    return found
+
+
+def _listed_parts(store: Store, version: int, listing: LogListing) -> set[str] | None:
+    """Names the checkpoint of a version lists; ``None`` when that cannot be told."""
+    if version not in listing.checkpoints:
+        return set()
+    path = checkpoint_path(version)
+    try:
+        lines = list(decode_lines(store.read(path), path=path, version=version))
+        manifest = lines[0] if len(lines) == 1 and "parts" in lines[0] else None
+        return set(part_names(manifest, version)) if manifest else set()
+    except (CorruptFileError, ObjectNotFoundError):
+        return None
+
+
+def execute(store: Store, config: Config, report: CleanupReport) -> CleanupReport:
+    """Delete what the plan says: checkpoints' own files before their parts, oldest first."""
+    if report.dry_run:
+        return report
+    fail = config["cleanup.failurePolicy"] == "fail"
+    report.checkpoints = [
+        v for v in report.checkpoints if _delete(store, [checkpoint_path(v)], report, fail)
+    ]
+    report.parts = [path for path in report.parts if _delete(store, [path], report, fail)]
+    report.versions = [
+        v for v in report.versions if _delete(store, [version_path(v)], report, fail)
+    ]
+    return report
+
+
+def _delete(store: Store, paths: Iterable[str], report: CleanupReport, fail: bool) -> bool:
+    try:
+        store.delete(list(paths))
+    except StorageError as error:
+        if fail:
+            raise
+        logger.warning("could not delete %s: %s", ", ".join(paths), error)
+        report.failed += paths
+        return False
+    return True

@@ -1,0 +1,229 @@
+"""From files to a snapshot: which checkpoint to start from, which versions to apply.
+
+The newest version is decided by the listing, never by the hint. A load starts from the newest
+checkpoint that can be read (Avro state or JSON) and applies the version files that follow it
+without a gap; a gap ends the table there. Files below the checkpoint are not looked at.
+
+A checkpoint that cannot be read is passed over for an older one, or for the versions from 0 on,
+but only if that still reaches as far as the broken checkpoint did. Otherwise its content exists
+nowhere else, and the load fails with its error: an older table is never served as the newest.
+
+A version file that was listed and is gone when read was cleaned away under our feet; the load
+starts again with a fresh listing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from indextables.config import Config
+from indextables.errors import (
+    CorruptFileError,
+    IndexTablesError,
+    ObjectNotFoundError,
+    StorageError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from indextables.log.actions import Action, AddFile, CommitInfo, Metadata, Protocol
+from indextables.log.checkpoint import load_checkpoint
+from indextables.log.codec import REMEDY, actions_of, decode_lines
+from indextables.log.hint import read_hint
+from indextables.log.protocol import check_readable
+from indextables.log.snapshot import Snapshot, VersionActions
+from indextables.log.versions import LogListing, list_log, version_path
+from indextables.storage.base import Store
+
+logger = logging.getLogger(__name__)
+_LISTINGS = 5
+
+
+class VanishedError(Exception):
+    """A listed file is gone; list again."""
+
+
+class Start(NamedTuple):
+    """A snapshot to apply versions on, or the very beginning."""
+
+    snapshot: Snapshot | None
+    version: int
+
+
+def table_token(store: Store) -> str:
+    """What tells this table from another one made at the same place: its first version."""
+    try:
+        data = store.read(version_path(0))
+    except ObjectNotFoundError:
+        return "no version 0"
+    return hashlib.sha256(data).hexdigest()
+
+
+class Loaded(NamedTuple):
+    """A snapshot, and the highest version any file of the log speaks of."""
+
+    snapshot: Snapshot
+    newest: int
+
+
+def load_snapshot(store: Store, config: Config, version: int | None = None) -> Loaded:
+    """The table at ``version``, or at the newest one."""
+    hint = read_hint(store)
+    since = hint.version if hint is not None and (version is None or version >= hint.version) else 0
+    for attempt in range(_LISTINGS):
+        listing = list_log(store, since)
+        if since and not (listing.states or listing.checkpoints):
+            since = 0
+            listing = list_log(store)
+        try:
+            return Loaded(_load(store, config, listing, version), listing.newest)
+        except _NeedsOlderError:
+            since = 0
+        except VanishedError as gone:
+            logger.info("%s was cleaned away while reading, listing again (%d)", gone, attempt)
+            since = 0
+        except CorruptFileError:
+            if list_log(store, listing.since) == listing:
+                raise
+            since = 0
+    raise StorageError(
+        "the log changes faster than it can be read", path=store.uri, hint="Try again"
+    )
+
+
+class _NeedsOlderError(Exception):
+    """The files from the hint on are not enough."""
+
+
+def _load(store: Store, config: Config, listing: LogListing, version: int | None) -> Snapshot:
+    if listing.is_empty and not listing.since:
+        raise TableNotFoundError(
+            "no transaction log found", path=store.uri, hint="Create the table first"
+        )
+    last = listing.newest if version is None else version
+    start = _start(store, config, listing, last)
+    run = [v for v in listing.run_after(start.version) if v <= last]
+    reached = run[-1] if run else start.version
+    if version is not None and reached != version:
+        raise not_found(version, listing, store)
+    changes = read_versions(store, config, run, listing)
+    if start.snapshot is None:
+        return Snapshot.from_replay(changes)
+    return start.snapshot.with_versions(changes) if changes else start.snapshot
+
+
+def _start(store: Store, config: Config, listing: LogListing, last: int) -> Start:
+    """The newest readable checkpoint at or below ``last``, else the beginning."""
+    broken: IndexTablesError | None = None
+    lost = -1
+    for candidate in sorted({*listing.states, *listing.checkpoints}, reverse=True):
+        if candidate > last:
+            continue
+        if broken is not None and _reach(listing, candidate, last) < lost:
+            break
+        try:
+            return Start(load_checkpoint(store, candidate, listing, config), candidate)
+        except (CorruptFileError, ObjectNotFoundError) as error:
+            logger.warning("passing over the checkpoint of version %d: %s", candidate, error)
+            if isinstance(error, CorruptFileError) and broken is None:
+                broken, lost = error, candidate
+    if listing.since:
+        raise _NeedsOlderError
+    if broken is not None and _reach(listing, -1, last) < lost:
+        raise broken
+    if 0 not in listing.versions:
+        raise missing_first(store)
+    return Start(None, -1)
+
+
+def _reach(listing: LogListing, start: int, last: int) -> int:
+    """How far the version files lead from ``start``, at most to ``last``."""
+    run = listing.run_after(start)
+    return min(last, run[-1] if run else start)
+
+
+def missing_first(store: Store) -> CorruptFileError:
+    return CorruptFileError(
+        "version 0 is missing and no checkpoint replaces it",
+        path=version_path(0),
+        version=0,
+        hint=REMEDY,
+    )
+
+
+def not_found(version: int, listing: LogListing, store: Store) -> VersionNotFoundError:
+    known = reachable_versions(listing)
+    shown = f"{known[0]} to {known[-1]}" if known else "none"
+    return VersionNotFoundError(
+        f"version {version} cannot be read",
+        path=store.uri,
+        version=version,
+        hint=f"Versions that can be read: {shown}",
+    )
+
+
+def reachable_versions(listing: LogListing) -> list[int]:
+    """Versions that can be rebuilt from what a full listing holds, ascending."""
+    starts = sorted({*listing.states, *listing.checkpoints})
+    found = {*starts}
+    for start in (-1, *starts):
+        found.update(listing.run_after(start))
+    return sorted(found)
+
+
+def read_versions(
+    store: Store, config: Config, versions: Sequence[int], listing: LogListing
+) -> list[VersionActions]:
+    """The actions of these versions, in the order given."""
+    paths = [version_path(version) for version in versions]
+    blobs = store.read_many(paths, config["transaction.maxConcurrentReads"])
+    found = []
+    for version, path, data in zip(versions, paths, blobs, strict=True):
+        if isinstance(data, ObjectNotFoundError):
+            raise VanishedError(path)
+        if isinstance(data, StorageError):
+            raise data
+        actions = decode_version(data, store.uri, version, config)
+        modified = listing.versions[version].modified_ms if version in listing.versions else 0
+        found.append(VersionActions(version, commit_time(actions, modified), actions))
+    return found
+
+
+def decode_version(data: bytes, root: str, version: int, config: Config) -> list[Action]:
+    """The actions of a version file; its protocol is checked before anything else is read."""
+    path = version_path(version)
+    lines = list(decode_lines(data, path=path, version=version))
+    if config["protocol.checkEnabled"]:
+        first = [line for line in lines if isinstance(line, dict) and Protocol.KEY in line]
+        for action in actions_of(first, root=root, path=path, version=version):
+            if isinstance(action, Protocol):
+                check_readable(action, path)
+    actions = actions_of(lines, root=root, path=path, version=version)
+    if version == 0:
+        check_first(actions, path)
+    return actions
+
+
+def commit_time(actions: Sequence[Action], modified_ms: int) -> int:
+    """When a version was committed: as its writer says, else when its file was written."""
+    for action in actions:
+        if isinstance(action, CommitInfo) and action.timestamp is not None:
+            return action.timestamp
+    created = next((a.created_time for a in actions if isinstance(a, Metadata)), None)
+    first = not any(isinstance(action, AddFile) for action in actions)
+    return created if created is not None and first else modified_ms
+
+
+def check_first(actions: Sequence[Action], path: str) -> None:
+    """Version 0 holds exactly one protocol and one metaData action."""
+    kinds = [type(action) for action in actions if not isinstance(action, CommitInfo)]
+    if sorted(kind.KEY for kind in kinds) != [Metadata.KEY, Protocol.KEY]:
+        listed = ", ".join(kind.KEY for kind in kinds) or "nothing"
+        raise CorruptFileError(
+            f"version 0 must hold exactly protocol and metaData, it holds {listed}",
+            path=path,
+            version=0,
+            hint=REMEDY,
+        )

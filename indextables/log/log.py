@@ -1,0 +1,366 @@
+"""The transaction log of one table: open or create it, read it at any version, commit to it.
+
+``snapshot()`` gives the newest version and reads only what is new since the last call in this
+process. ``commit`` runs a transaction against other writers and, every ``checkpoint.interval``
+versions, writes a checkpoint afterwards; a checkpoint that fails is reported in the result and
+never undoes or fails the commit. Reading checks the protocol first.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import time
+import uuid
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.config import PREFIX, Config
+from indextables.errors import (
+    CommitConflictError,
+    IndexTablesError,
+    TableExistsError,
+    TableNotFoundError,
+    UnknownColumnError,
+)
+from indextables.log import cache as caching
+from indextables.log.actions import Metadata, Protocol
+from indextables.log.checkpoint import Checkpoint, write_checkpoint
+from indextables.log.cleanup import CleanupReport, Limits, execute, plan_cleanup
+from indextables.log.codec import decode_actions, encode_actions
+from indextables.log.commit import CommitLoop
+from indextables.log.history import HistoryEntry, read_history, to_millis, version_at, version_time
+from indextables.log.loader import (
+    load_snapshot,
+    reachable_versions,
+    read_versions,
+    table_token,
+)
+from indextables.log.protocol import AVRO_STATE, check_readable, protocol_of, supports
+from indextables.log.snapshot import Snapshot, VersionActions
+from indextables.log.transaction import CommitResult, Transaction
+from indextables.log.versions import LOG_DIR, list_log, version_path
+from indextables.log.xrefs import XRefMethods
+from indextables.storage.base import Store, open_store, resolve_options
+from indextables.storage.commit import commit_slot
+from indextables.types import normalize_schema, schema_to_json
+
+logger = logging.getLogger(__name__)
+
+
+class TransactionLog(XRefMethods):
+    """The log of one table; safe to share between threads."""
+
+    def __init__(self, path: str, store: Store, config: Config) -> None:
+        self.path = path
+        self.store = store
+        self.config = config
+        self.cache = caching.SHARED
+        self._key: Hashable = None
+
+    # -- opening --------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        config: Config | None = None,
+        store: Store | None = None,
+    ) -> TransactionLog:
+        """The log of the table at ``path``; ``TableNotFoundError`` when there is none."""
+        log = cls._at(path, storage_options, config, store)
+        if not log._is_there():
+            raise TableNotFoundError(
+                "no transaction log found",
+                path=path,
+                hint=f"A table has a folder {LOG_DIR}; check the path, or create the table",
+            )
+        return log
+
+    @classmethod
+    def exists(
+        cls,
+        path: str,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        config: Config | None = None,
+        store: Store | None = None,
+    ) -> bool:
+        """Is there a table at ``path``?"""
+        return cls._at(path, storage_options, config, store)._is_there()
+
+    @classmethod
+    def create(
+        cls,
+        path: str,
+        schema: pa.Schema,
+        *,
+        partition_columns: Sequence[str] = (),
+        configuration: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        protocol_version: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        config: Config | None = None,
+        store: Store | None = None,
+    ) -> TransactionLog:
+        """Write version 0 of a new table; ``TableExistsError`` when one is there."""
+        log = cls._at(path, storage_options, config, store)
+        version = log.config["protocol.version"] if protocol_version is None else protocol_version
+        metadata = Metadata(
+            id=str(uuid.uuid4()),
+            name=name,
+            description=description,
+            schema_string=schema_to_json(normalize_schema(schema)),
+            partition_columns=_partitioning(schema, partition_columns),
+            configuration=dict(configuration or {}),
+            created_time=_now_ms(),
+        )
+        log._write_first(protocol_of(version), metadata)
+        return log
+
+    @classmethod
+    def _at(
+        cls,
+        path: str,
+        storage_options: Mapping[str, Any] | None,
+        config: Config | None,
+        store: Store | None,
+    ) -> TransactionLog:
+        settings = config or Config()
+        if store is None:
+            given = {PREFIX + key: value for key, value in settings.raw().items()}
+            store = open_store(path, resolve_options(path, storage_options, given))
+        return cls(path, store, settings)
+
+    def _is_there(self) -> bool:
+        return self.store.exists(version_path(0)) or not list_log(self.store).is_empty
+
+    def _write_first(self, protocol: Protocol, metadata: Metadata) -> None:
+        taken = TableExistsError(
+            "a table is already there", path=self.path, hint="Open it, or choose another path"
+        )
+        if self._is_there():
+            raise taken
+        if self.config["storage.probe"]:
+            self.store.probe_conditional_create()
+        compressed = self.config["transaction.compression.enabled"]
+        try:
+            commit_slot(
+                self.store,
+                version_path(0),
+                encode_actions([protocol, metadata], compressed=compressed),
+                is_mine=lambda found: self._first_id(found) == metadata.id,
+                deadline_s=self.config["transaction.commit.deadlineSeconds"],
+            )
+        except CommitConflictError:
+            raise taken from None
+
+    def _first_id(self, data: bytes) -> str | None:
+        actions = decode_actions(data, root=self.store.uri, path=version_path(0), version=0)
+        return next((a.id for a in actions if isinstance(a, Metadata)), None)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    @property
+    def table_id(self) -> str:
+        return self.snapshot().metadata.id
+
+    def snapshot(
+        self,
+        version: int | None = None,
+        timestamp: int | str | datetime.datetime | None = None,
+    ) -> Snapshot:
+        """The table at a version, at a moment (epoch millis, ISO text, datetime), or now."""
+        if version is not None and timestamp is not None:
+            raise IndexTablesError("give a version or a timestamp, not both", path=self.path)
+        if timestamp is not None:
+            version = self._version_at(to_millis(timestamp))
+        if version is None:
+            return self.newest()[0]
+        return self._snapshot_of(version)
+
+    def newest(self) -> tuple[Snapshot, int]:
+        """A fresh snapshot, and the highest version any file of the log speaks of."""
+        table = self._table_key()
+        cached: Snapshot | None = self.cache.get(table, "latest")
+        if cached is not None:
+            advanced = self._advance(table, cached)
+            if advanced is not None:
+                return advanced
+        snapshot, newest = load_snapshot(self.store, self.config)
+        snapshot = self._checked(snapshot)
+        self.cache.put(caching.snapshot_ttl_s(self.config), snapshot, table, "latest")
+        return snapshot, newest
+
+    def _advance(self, table: Hashable, cached: Snapshot) -> tuple[Snapshot, int] | None:
+        """The cached snapshot with what is new, ``None`` when it must be read anew."""
+        listing = list_log(self.store, cached.version + 1)
+        run = listing.run_after(cached.version)
+        newest = max(listing.newest, cached.version)
+        reached = run[-1] if run else cached.version
+        if newest > reached:
+            return None
+        if not run:
+            return cached, newest
+        changes = self.changes(cached.version, reached)
+        if changes is None:
+            return None
+        snapshot = self._checked(cached.with_versions(changes))
+        self.cache.replace(snapshot, table, "latest")
+        return snapshot, newest
+
+    def _checked(self, snapshot: Snapshot) -> Snapshot:
+        if self.config["protocol.checkEnabled"]:
+            check_readable(snapshot.protocol, self.path)
+        return snapshot if snapshot.source is self else snapshot.with_source(self)
+
+    def _snapshot_of(self, version: int) -> Snapshot:
+        table = self._table_key()
+        latest: Snapshot | None = self.cache.get(table, "latest")
+        if latest is not None and latest.version == version:
+            return latest
+        cached: Snapshot | None = self.cache.get(table, "snapshot", version)
+        if cached is not None:
+            return cached
+        snapshot = self._checked(load_snapshot(self.store, self.config, version)[0])
+        self.cache.put(caching.snapshot_ttl_s(self.config), snapshot, table, "snapshot", version)
+        return snapshot
+
+    def _version_at(self, moment_ms: int) -> int:
+        listing = list_log(self.store)
+        newest = self.newest()[0].version
+        versions = [v for v in reachable_versions(listing) if v <= newest]
+
+        def time_of(version: int) -> int:
+            return version_time(self.store, self.config, listing, version)
+
+        return version_at(versions, time_of, moment_ms, self.path)
+
+    def changes(self, after: int, until: int) -> list[VersionActions] | None:
+        """The versions in between, ``None`` when the log no longer has them all."""
+        if after >= until:
+            return []
+        table = self._key or self._table_key()
+        wanted = range(after + 1, until + 1)
+        known: dict[int, VersionActions] = {}
+        for version in wanted:
+            kept = self.cache.get(table, "version", version)
+            if kept is not None:
+                known[version] = kept
+        missing = [version for version in wanted if version not in known]
+        if missing:
+            listing = list_log(self.store, missing[0])
+            if any(version not in listing.versions for version in missing):
+                return None
+            for change in read_versions(self.store, self.config, missing, listing):
+                known[change.version] = change
+                self._remember(table, change)
+        return [known[version] for version in wanted]
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """What happened, newest first; versions that were cleaned away are not in it."""
+        newest = self.newest()[0].version
+        return read_history(self.store, self.config, list_log(self.store), newest, limit)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def commit(self, transaction: Transaction) -> CommitResult:
+        """Make the transaction's version; see ``commit`` and ``conflict`` for what may go wrong."""
+        result = CommitLoop(self, transaction).run()
+        result.load = lambda: self.snapshot(version=result.version)
+        if result.attempts and not result.already_committed and self._is_due(result.version):
+            result.checkpoint_error = self._try_checkpoint()
+        return result
+
+    def committed(self, snapshot: Snapshot, change: VersionActions) -> None:
+        """Remember our own version, so that the next snapshot need not read it back."""
+        self._remember(self._key, change)
+
+    def _is_due(self, version: int) -> bool:
+        interval = self.config["checkpoint.interval"]
+        return bool(self.config["checkpoint.enabled"] and interval > 0 and version % interval == 0)
+
+    def _try_checkpoint(self) -> Exception | None:
+        try:
+            self.checkpoint()
+            self.cleanup()
+        except Exception as error:
+            logger.warning("%s: no checkpoint after the commit: %s", self.path, error)
+            return error
+        return None
+
+    def checkpoint(self, *, compact: bool = False) -> Checkpoint:
+        """Write the newest version as a checkpoint, in the format of settings and protocol."""
+        snapshot = self.snapshot()
+        asks_avro = self.config.is_set("state.format") and self.config["state.format"] == "avro"
+        if asks_avro and not supports(snapshot.protocol, AVRO_STATE):
+            self.upgrade_protocol(AVRO_STATE.version, AVRO_STATE.version)
+            snapshot = self.snapshot()
+        return write_checkpoint(self.store, snapshot, self.config, compact=compact)
+
+    def cleanup(
+        self, *, retention_ms: int | None = None, dry_run: bool | None = None
+    ) -> CleanupReport:
+        """Delete log files that a checkpoint made superfluous; ``cleanup`` has the rules."""
+        limits = Limits.of(self.config, _now_ms(), retention_ms)
+        newest = self.newest()[0].version
+        report = plan_cleanup(self.store, self.config, list_log(self.store), newest, limits)
+        report.dry_run = self.config["cleanup.dryRun"] if dry_run is None else dry_run
+        return execute(self.store, self.config, report)
+
+    def upgrade_protocol(
+        self,
+        min_reader_version: int | None = None,
+        min_writer_version: int | None = None,
+    ) -> CommitResult | None:
+        """Raise the table's protocol (default: to the newest); ``None`` when it is there."""
+        current = self.snapshot().protocol
+        reader = protocol_of(min_reader_version or 4).min_reader_version
+        writer = protocol_of(min_writer_version or reader).min_writer_version
+        if current.min_reader_version >= reader and current.min_writer_version >= writer:
+            return None
+        wanted = Protocol(reader, writer)
+        parameters = {"minReaderVersion": reader, "minWriterVersion": writer}
+        return self.commit(
+            Transaction(None, "UPGRADE PROTOCOL", parameters=parameters, actions=[wanted])
+        )
+
+    # -- caches ---------------------------------------------------------------------------------
+
+    def invalidate_cache(self) -> int:
+        """Forget what this process knows of the table; says how many entries went."""
+        return self.cache.invalidate(self._table_key())
+
+    def _table_key(self) -> Hashable:
+        """Names the table in the cache; asked anew by every operation, as tables get replaced."""
+        self._key = (self.store.identity, table_token(self.store))
+        return self._key
+
+    def _remember(self, table: Hashable, change: VersionActions) -> None:
+        ttl_s = caching.version_ttl_s(self.config)
+        self.cache.put(ttl_s, change, table, "version", change.version)
+
+    def __repr__(self) -> str:
+        return f"TransactionLog({self.path!r})"
+
+
+def _partitioning(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
+    """Partition columns spelled as the schema spells them."""
+    spelled = {name.lower(): name for name in schema.names}
+    found = []
+    for column in columns:
+        if column.lower() not in spelled:
+            raise UnknownColumnError.of(column, schema.names)
+        found.append(spelled[column.lower()])
+    if len(set(found)) != len(found):
+        raise IndexTablesError(f"a partition column is listed twice: {', '.join(found)}")
+    return tuple(found)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
