@@ -1,6 +1,8 @@
 """The compiled kernels of ``pyx/``: hashing, Binary Fuse filters, bundles, decoders."""
 
+from indextables.native._crc32c import crc32c
 from indextables.native._f64 import format_f64, format_f64_array
+from indextables.native._filterset import FilterSet
 from indextables.native._fuse import BinaryFuse8, BinaryFuse16
 from indextables.native._hash import (
     HASH_KINDS,
@@ -17,7 +19,9 @@ __all__ = [
     "HASH_NAMES",
     "BinaryFuse8",
     "BinaryFuse16",
+    "FilterSet",
     "canonical_text",
+    "crc32c",
     "format_f64",
     "format_f64_array",
     "fxhash64",
