@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from indextables.config import PREFIX, Config
 from indextables.errors import ConfigError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -97,7 +98,11 @@ _S3 = (
 )
 
 _GS = (
-    _Option(("project",), ("spark.indextables.gcs.projectId",), ("GOOGLE_CLOUD_PROJECT",)),
+    _Option(
+        ("project",),
+        ("spark.indextables.gcs.projectId", "spark.indextables.gcs.project"),
+        ("GOOGLE_CLOUD_PROJECT",),
+    ),
     _Option(
         ("token",),
         ("spark.indextables.gcs.serviceAccountKeyFile", "spark.indextables.gcs.token"),
@@ -175,7 +180,7 @@ def scheme_of(uri: str) -> str:
 def resolve_options(
     uri: str,
     storage_options: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Config | Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Options of the client library behind ``uri``; see the module's docstring for the order."""
@@ -184,10 +189,19 @@ def resolve_options(
     raw = {name: value for name, value in given.items() if not name.lower().startswith(OURS)}
     sources = [
         _with_raw(_pick_keys(table, given), table, raw),
-        _pick_keys(table, config or {}),
+        _pick_keys(table, _spelled_out(config)),
         _pick_environment(table, os.environ if environ is None else environ),
     ]
     return _merge(raw, table, sources)
+
+
+def _spelled_out(config: Config | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Configuration by full key; a ``Config`` holds short keys, and only what was given counts."""
+    given = config.raw() if isinstance(config, Config) else (config or {})
+    return {
+        name if name.lower().startswith(OURS) else PREFIX + name: value
+        for name, value in given.items()
+    }
 
 
 def flag(value: object, name: str) -> bool:

@@ -1,0 +1,337 @@
+"""A second cache level on local disk for ranges of remote, immutable files.
+
+Split files never change and have unique names, so a block of one, once fetched, is right for
+ever. A read is cut into blocks; those on disk are used, the missing ones are fetched together
+(one request where they are near) and kept. Threads that need the same missing block wait for one
+fetch. The cache may be slow, full, broken or gone: the read is then served by the store itself.
+Errors of the store are passed on and never cached.
+
+Where the size of a file is known (from the log, from ``stat``, from an upload) its last block is
+fetched to the end of the file; where it is not, only what was asked for is fetched and kept.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.config import Config
+from indextables.storage.base import ObjectInfo, Store
+from indextables.storage.blockfiles import BlockFolder, CacheStats, Usage
+from indextables.storage.ranges import check_range
+from indextables.storage.wrapped import WrappedStore
+
+__all__ = ["CacheStats", "CachingStore", "DiskCache", "cached", "default_cache", "flush"]
+
+CACHED_SUFFIXES = (".split", ".idx")
+MIN_BLOCK, MAX_BLOCK = 4 << 10, 4 << 20
+_REMEMBERED_SIZES = 200_000
+_ADMISSION_SHARE = 4
+
+Range = tuple[int, int]
+Fetch = Callable[[Sequence[Range]], builtins.list[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """What identifies a cache: processes with equal settings share the folder."""
+
+    path: str
+    max_bytes: int
+    block_bytes: int = 256 << 10
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A block that some thread is fetching now."""
+
+    length: int
+    data: Future[bytes]
+
+
+_caches: weakref.WeakSet[DiskCache] = weakref.WeakSet()
+
+
+class DiskCache:
+    """Blocks of remote files on local disk; see the module's docstring."""
+
+    def __init__(self, settings: CacheSettings, **tuning: Any) -> None:
+        if not MIN_BLOCK <= settings.block_bytes <= MAX_BLOCK:
+            raise ValueError(f"block size {settings.block_bytes} is outside 4 KB .. 4 MB")
+        self.settings = settings
+        self._folder = BlockFolder(settings.path, settings.max_bytes, **tuning)
+        self._flights: dict[tuple[str, int], _Flight] = {}
+        self._lock = threading.Lock()
+        _caches.add(self)
+
+    @property
+    def stats(self) -> CacheStats:
+        return self._folder.stats
+
+    def usage(self) -> Usage:
+        return self._folder.usage()
+
+    def flush(self) -> Usage:
+        """Empty the cache; what was removed."""
+        return self._folder.flush()
+
+    def drop(self, key: str) -> None:
+        self._folder.drop(key)
+
+    def read_ranges(
+        self, key: str, ranges: Sequence[Range], fetch: Fetch, size: int | None = None
+    ) -> builtins.list[bytes]:
+        """The asked ranges of the file ``key``; ``fetch`` reads what is not on disk."""
+        needs = self._needs(ranges)
+        if sum(needs.values()) > self.settings.max_bytes // _ADMISSION_SHARE:
+            self.stats.add(bypassed=1)
+            return fetch(ranges)
+        blocks = self._blocks(key, needs, fetch, size)
+        return [self._cut(blocks, start, end) for start, end in ranges]
+
+    def _needs(self, ranges: Sequence[Range]) -> dict[int, int]:
+        """Of each touched block, how many of its first bytes are needed."""
+        size = self.settings.block_bytes
+        needs: dict[int, int] = {}
+        for start, end in ranges:
+            for index in range(start // size, -(-end // size) if end > start else 0):
+                needs[index] = max(needs.get(index, 0), min(size, end - index * size))
+        return needs
+
+    def _blocks(
+        self, key: str, needs: dict[int, int], fetch: Fetch, size: int | None
+    ) -> dict[int, bytes]:
+        blocks, missing = self._on_disk(key, needs)
+        lengths = {index: self._length(index, needs[index], size) for index in missing}
+        mine, others = self._claim(key, lengths, blocks)
+        try:
+            blocks |= self._fetch(key, {index: mine[index].length for index in mine}, fetch)
+        finally:
+            self._land(key, mine, blocks)
+        for index, flight in others.items():
+            landed = _wait_for(flight)
+            if landed is None or len(landed) < needs[index]:
+                blocks |= self._fetch(key, {index: lengths[index]}, fetch)
+            else:
+                blocks[index] = landed
+        return blocks
+
+    def _on_disk(
+        self, key: str, needs: dict[int, int]
+    ) -> tuple[dict[int, bytes], builtins.list[int]]:
+        blocks: dict[int, bytes] = {}
+        for index, need in needs.items():
+            data = self._folder.load(key, index, need)
+            if data is not None:
+                blocks[index] = data
+        missing = [index for index in needs if index not in blocks]
+        self.stats.add(
+            hits=len(blocks),
+            misses=len(missing),
+            hit_bytes=sum(needs[index] for index in blocks),
+        )
+        return blocks, missing
+
+    def _length(self, index: int, need: int, size: int | None) -> int:
+        if size is None:
+            return need
+        return max(need, min(self.settings.block_bytes, size - index * self.settings.block_bytes))
+
+    def _claim(
+        self, key: str, lengths: dict[int, int], blocks: dict[int, bytes]
+    ) -> tuple[dict[int, _Flight], dict[int, _Flight]]:
+        """Which missing blocks this thread fetches, and which it waits for.
+
+        A block that landed between the look at the disk and the claim is taken from disk, so
+        that threads which start together cause one fetch.
+        """
+        mine: dict[int, _Flight] = {}
+        others: dict[int, _Flight] = {}
+        with self._lock:
+            for index, length in lengths.items():
+                flight = self._flights.get((key, index))
+                if flight is not None and flight.length >= length:
+                    others[index] = flight
+                else:
+                    mine[index] = self._flights[key, index] = _Flight(length, Future())
+        for index in builtins.list(mine):
+            data = self._folder.load(key, index, mine[index].length)
+            if data is not None:
+                blocks[index] = data
+                self._land(key, {index: mine.pop(index)}, blocks)
+        return mine, others
+
+    def _fetch(self, key: str, lengths: dict[int, int], fetch: Fetch) -> dict[int, bytes]:
+        if not lengths:
+            return {}
+        size = self.settings.block_bytes
+        wanted = [(index * size, index * size + length) for index, length in lengths.items()]
+        fetched = dict(zip(lengths, fetch(wanted), strict=True))
+        self.stats.add(fetched_bytes=sum(map(len, fetched.values())))
+        for index, data in fetched.items():
+            self._folder.save(key, index, data)
+        return fetched
+
+    def _land(self, key: str, flights: dict[int, _Flight], blocks: dict[int, bytes]) -> None:
+        """End the flights of this thread; a failed one tells the waiting threads to fetch."""
+        with self._lock:
+            for index, flight in flights.items():
+                if self._flights.get((key, index)) is flight:
+                    del self._flights[key, index]
+        for index, flight in flights.items():
+            if index in blocks:
+                flight.data.set_result(blocks[index])
+            else:
+                flight.data.cancel()
+
+    def _cut(self, blocks: dict[int, bytes], start: int, end: int) -> bytes:
+        size = self.settings.block_bytes
+        if start == end:
+            return b""
+        first, last = start // size, (end - 1) // size
+        if first == last:
+            return blocks[first][start - first * size : end - first * size]
+        parts = [blocks[first][start - first * size :]]
+        parts += [blocks[index] for index in range(first + 1, last)]
+        parts.append(blocks[last][: end - last * size])
+        return b"".join(parts)
+
+    def _renew_locks(self) -> None:
+        self._lock = threading.Lock()
+        self._flights = {}
+        self._folder.renew_locks()
+
+
+class CachingStore(WrappedStore):
+    """A store whose range reads of split and index files go through a disk cache."""
+
+    def __init__(self, inner: Store, cache: DiskCache) -> None:
+        super().__init__(inner)
+        self.cache = cache
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+
+    def remember_size(self, path: str, size: int) -> None:
+        """Tell the cache where a file ends (the log knows), so that its tail is kept whole."""
+        self._sizes[path] = size
+        if len(self._sizes) > _REMEMBERED_SIZES:
+            self._sizes.popitem(last=False)
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        if not path.endswith(CACHED_SUFFIXES):
+            return self.inner.read_range(path, start, end)
+        return self.read_ranges(path, [(start, end)])[0]
+
+    def read_ranges(self, path: str, ranges: Sequence[Range]) -> builtins.list[bytes]:
+        if not path.endswith(CACHED_SUFFIXES):
+            return self.inner.read_ranges(path, ranges)
+        for start, end in ranges:
+            check_range(path, start, end)
+        return self.cache.read_ranges(
+            self._key(path),
+            ranges,
+            lambda wanted: self.inner.read_ranges(path, wanted),
+            self._sizes.get(path),
+        )
+
+    def stat(self, path: str) -> ObjectInfo:
+        info = self.inner.stat(path)
+        self.remember_size(path, info.size)
+        return info
+
+    def put(self, path: str, data: bytes) -> None:
+        self._forget(path)
+        self.inner.put(path, data)
+
+    def put_file(self, path: str, local_path: str) -> None:
+        self._forget(path)
+        self.inner.put_file(path, local_path)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        self.inner.delete(paths)
+        for path in paths:
+            self._forget(path)
+
+    def _key(self, path: str) -> str:
+        return f"{self.inner.identity}|{path}"
+
+    def _forget(self, path: str) -> None:
+        self._sizes.pop(path, None)
+        if path.endswith(CACHED_SUFFIXES):
+            self.cache.drop(self._key(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rewrap, (self.inner, self.cache.settings)
+
+
+# -- the caches of this process -----------------------------------------------------------------
+
+_shared: dict[CacheSettings, DiskCache] = {}
+_shared_lock = threading.Lock()
+
+
+def default_cache(config: Config | None = None) -> DiskCache | None:
+    """The process's cache for these settings; nothing when it is switched off."""
+    chosen = config or Config()
+    if not chosen["cache.disk.enabled"]:
+        return None
+    folder = chosen["cache.disk.path"] or os.path.join(
+        chosen["cache.directoryPath"] or _user_cache_folder(), "splits"
+    )
+    return _share(
+        CacheSettings(folder, chosen["cache.disk.maxSize"], chosen["cache.disk.blockSize"])
+    )
+
+
+def cached(store: Store, config: Config | None = None) -> Store:
+    """The store behind the process's cache, where a cache helps: remote and switched on."""
+    if not store.capabilities.remote or isinstance(store, CachingStore):
+        return store
+    cache = default_cache(config)
+    return store if cache is None else CachingStore(store, cache)
+
+
+def flush(config: Config | None = None) -> Usage:
+    """Empty the cache of these settings; what was removed."""
+    cache = default_cache(config)
+    return Usage(0, 0, 0) if cache is None else cache.flush()
+
+
+def _share(settings: CacheSettings) -> DiskCache:
+    with _shared_lock:
+        if settings not in _shared:
+            _shared[settings] = DiskCache(settings)
+        return _shared[settings]
+
+
+def _rewrap(inner: Store, settings: CacheSettings) -> CachingStore:
+    return CachingStore(inner, _share(settings))
+
+
+def _user_cache_folder() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "indextables")
+
+
+def _wait_for(flight: _Flight) -> bytes | None:
+    """The block another thread fetched, or nothing when that thread failed."""
+    try:
+        return flight.data.result()
+    except CancelledError:
+        return None
+
+
+def _start_anew_after_fork() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    for cache in _caches:
+        cache._renew_locks()
+
+
+os.register_at_fork(after_in_child=_start_anew_after_fork)
