@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.log.actions import NULL_PARTITION, AddFile
+from indextables.native._hash import xxh64
 
 UNKNOWN = -1
 
@@ -196,6 +197,10 @@ class Segment(ABC):
     def find(self, paths: Sequence[str]) -> Int64s:
         """The row of each path, -1 where it is not here."""
 
+    @abstractmethod
+    def path_hashes(self) -> npt.NDArray[np.uint64]:
+        """XXH64 of each path."""
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
@@ -255,6 +260,9 @@ class RowSegment(Segment):
 
     def find(self, paths: Sequence[str]) -> Int64s:
         return np.array([self._rows.get(path, -1) for path in paths], np.int64)
+
+    def path_hashes(self) -> npt.NDArray[np.uint64]:
+        return np.array([xxh64(add.path) for add in self._adds], np.uint64)
 
     @property
     def nbytes(self) -> int:

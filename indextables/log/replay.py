@@ -73,3 +73,28 @@ def append_rows(segments: list[Segment], live: list[Mask | None], adds: list[Add
         live.pop()
     segments.append(RowSegment(adds))
     live.append(None)
+
+
+def hide_earlier_duplicates(segments: list[Segment], live: list[Mask | None]) -> None:
+    """Of entries with the same path the last one counts; foreign states may hold several."""
+    hashes = np.concatenate([s.path_hashes() for s in segments]) if segments else np.zeros(0)
+    ordered = np.sort(hashes)
+    twice = ordered[:-1][ordered[1:] == ordered[:-1]]
+    if not len(twice):
+        return
+    seen: set[str] = set()
+    for k in range(len(segments) - 1, -1, -1):
+        suspects = np.flatnonzero(np.isin(segments[k].path_hashes(), twice))
+        for row in suspects[::-1].tolist():
+            path = segments[k].path(row)
+            if path in seen:
+                _hide_row(segments, live, k, row)
+            elif (mask := live[k]) is None or mask[row]:
+                seen.add(path)
+
+
+def _hide_row(segments: list[Segment], live: list[Mask | None], k: int, row: int) -> None:
+    mask = live[k]
+    mask = np.ones(segments[k].n, np.bool_) if mask is None else mask.copy()
+    mask[row] = False
+    live[k] = mask

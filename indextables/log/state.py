@@ -33,6 +33,7 @@ from indextables.errors import (
     StorageError,
 )
 from indextables.log.actions import AddFile
+from indextables.log.avro_file import read_records
 from indextables.log.avro_schema import STATE_MANIFEST
 from indextables.log.bounds import partition_bounds
 from indextables.log.columns import Mask, Segment
@@ -40,7 +41,7 @@ from indextables.log.compaction import FULL, Layout, choose_layout, dead_paths
 from indextables.log.entries import avro_writer, read_entries, write_entries
 from indextables.log.ledger import Ledger, ledger_to_json
 from indextables.log.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
-from indextables.log.replay import hide
+from indextables.log.replay import hide, hide_earlier_duplicates
 from indextables.log.snapshot import Snapshot, SnapshotSource
 from indextables.log.versions import LOG_DIR, state_dir
 from indextables.storage.base import Store
@@ -107,12 +108,7 @@ def _json_record(data: bytes) -> Any:
 
 
 def _avro_record(data: bytes) -> Any:
-    import fastavro
-
-    try:
-        records = list(fastavro.reader(io.BytesIO(data)))
-    except Exception as error:
-        raise CorruptFileError(f"unreadable state: {error}") from error
+    records = read_records(data)
     if len(records) != 1:
         raise CorruptFileError(f"a state holds one record, this one {len(records)}")
     return records[0]
@@ -130,7 +126,7 @@ def load_state(
     config = config or Config()
     segments: list[Segment] = []
     for info, data in _manifest_bytes(store, state, config["state.read.parallelism"]):
-        segments += _segments_of(info, data, state.state_version)
+        segments += _segments_of(info, data, state.state_version, store.uri)
     live: list[Mask | None] = [None] * len(segments)
     hide(segments, live, list(state.tombstones))
     hide_earlier_duplicates(segments, live)
@@ -160,10 +156,10 @@ def _manifest_bytes(
             yield info, blob
 
 
-def _segments_of(info: ManifestInfo, data: bytes, version: int) -> list[Segment]:
+def _segments_of(info: ManifestInfo, data: bytes, version: int, root: str) -> list[Segment]:
     path = f"{LOG_DIR}/{info.path}"
     try:
-        segments = read_entries(data, path)
+        segments = read_entries(data, root)
     except CorruptFileError as error:
         raise _broken(error, path, version) from error
     count = sum(segment.n for segment in segments)
@@ -173,20 +169,6 @@ def _segments_of(info: ManifestInfo, data: bytes, version: int) -> list[Segment]
     for segment in segments:
         segment.manifest = info.path
     return segments
-
-
-def hide_earlier_duplicates(segments: list[Segment], live: list[Mask | None]) -> None:
-    """Of entries with the same path the last one counts."""
-    seen: dict[str, int] = {}
-    for k in range(len(segments) - 1, -1, -1):
-        for row in range(segments[k].n - 1, -1, -1):
-            path = segments[k].path(row)
-            if path in seen:
-                mask = live[k]
-                mask = np.ones(segments[k].n, np.bool_) if mask is None else mask
-                mask[row] = False
-                live[k] = mask
-            seen[path] = k
 
 
 # -- writing ------------------------------------------------------------------------------------

@@ -1,0 +1,181 @@
+"""Avro object container files: blocks out of their codecs.
+
+The container is scanned once (every length and sync marker checked), then blocks are decompressed
+one after the other. What a block may grow to is bounded, so that a few crafted bytes cannot claim
+all memory. A codec's own complaint becomes ``CorruptFileError``.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import CorruptFileError
+from indextables.log.avro_schema import Program, compile_entries, compile_schema
+from indextables.log.columns import Int64s
+from indextables.native._avro import decode_objects, scan_container
+
+LARGEST_BLOCK = 256 << 20
+_GROUP_BYTES = 24 << 20
+Decompress = Callable[[memoryview], bytes | memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockGroup:
+    """Decompressed blocks laid end to end: where each ends, and how many values it holds."""
+
+    data: bytes | memoryview
+    ends: Int64s
+    counts: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container file that has been scanned."""
+
+    schema_text: bytes
+    codec: str
+    view: memoryview
+    counts: Int64s
+    starts: Int64s
+    sizes: Int64s
+
+    @classmethod
+    def scan(cls, data: bytes | memoryview) -> Container:
+        view = memoryview(data)
+        metadata, counts, starts, sizes = scan_container(view)
+        schema = metadata.get("avro.schema")
+        if schema is None:
+            raise CorruptFileError("the Avro file has no schema")
+        codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+        return cls(schema, codec or "null", view, counts, starts, sizes)
+
+    def groups(self) -> Iterator[BlockGroup]:
+        """All blocks, some tens of megabytes at a time."""
+        decompress = _codec(self.codec)
+        blocks: list[bytes | memoryview] = []
+        counts: list[int] = []
+        size = 0
+        for count, start, length in zip(
+            self.counts.tolist(), self.starts.tolist(), self.sizes.tolist(), strict=True
+        ):
+            block = decompress(self.view[start : start + length])
+            blocks.append(block)
+            counts.append(count)
+            size += len(block)
+            if size >= _GROUP_BYTES:
+                yield _group(blocks, counts)
+                blocks, counts, size = [], [], 0
+        if blocks:
+            yield _group(blocks, counts)
+
+
+def _group(blocks: list[bytes | memoryview], counts: list[int]) -> BlockGroup:
+    ends = np.cumsum([len(block) for block in blocks], dtype=np.int64)
+    data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
+    return BlockGroup(data, ends, np.array(counts, np.int64))
+
+
+@lru_cache(maxsize=64)
+def entry_program(schema_text: bytes) -> Program:
+    """Writers repeat their schema in every manifest: compile it once."""
+    return compile_entries(schema_text)
+
+
+def read_records(data: bytes) -> list[Any]:
+    """All values of a small container as Python objects."""
+    container = Container.scan(data)
+    try:
+        schema = json.loads(container.schema_text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"the Avro schema is not JSON: {error}") from None
+    program = compile_schema(schema)
+    found: list[Any] = []
+    for group in container.groups():
+        start = 0
+        for end, count in zip(group.ends.tolist(), group.counts.tolist(), strict=True):
+            found += decode_objects(program, memoryview(group.data)[start:end], count)
+            start = end
+    return found
+
+
+# -- codecs -------------------------------------------------------------------------------------
+
+
+def _codec(name: str) -> Decompress:
+    if name == "null":
+        return lambda block: block
+    if name == "deflate":
+        return _inflate
+    if name == "snappy":
+        return _unsnappy
+    if name == "zstandard":
+        return _unzstd()
+    raise CorruptFileError(f"unknown Avro codec '{name[:40]}'")
+
+
+def _inflate(block: memoryview) -> bytes:
+    stream = zlib.decompressobj(-15)
+    try:
+        found = stream.decompress(block, LARGEST_BLOCK)
+    except zlib.error as error:
+        raise CorruptFileError(f"a deflate block is damaged: {error}") from None
+    if not stream.eof:
+        raise CorruptFileError("a deflate block is incomplete or too large")
+    return found
+
+
+def _unzstd() -> Decompress:
+    import zstandard
+
+    context = zstandard.ZstdDecompressor(max_window_size=LARGEST_BLOCK)
+
+    def decompress(block: memoryview) -> bytes:
+        try:
+            size = zstandard.frame_content_size(block)
+            if 0 <= size <= LARGEST_BLOCK:
+                whole: bytes = context.decompress(block, max_output_size=size)
+                return whole
+            with context.stream_reader(block) as stream:
+                found: bytes = stream.read(LARGEST_BLOCK)
+                more = stream.read(1)
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise CorruptFileError(f"a zstandard block is damaged: {error}") from None
+        if more or size > LARGEST_BLOCK:
+            raise CorruptFileError("a zstandard block is too large")
+        return found
+
+    return decompress
+
+
+def _unsnappy(block: memoryview) -> memoryview:
+    if len(block) < 5:
+        raise CorruptFileError("a snappy block is too short")
+    size = _snappy_size(block)
+    try:
+        found = pa.Codec("snappy").decompress(pa.py_buffer(block[:-4]), decompressed_size=size)
+    except (OSError, pa.ArrowException) as error:
+        raise CorruptFileError(f"a snappy block is damaged: {error}") from None
+    if zlib.crc32(found) != int.from_bytes(block[-4:], "big"):
+        raise CorruptFileError("the checksum of a snappy block does not match")
+    return memoryview(found)
+
+
+def _snappy_size(block: memoryview) -> int:
+    """The length that a snappy block says it decompresses to."""
+    value = shift = 0
+    for byte in block[:5]:
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+    if value > LARGEST_BLOCK:
+        raise CorruptFileError("a snappy block is too large")
+    return value

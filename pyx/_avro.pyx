@@ -1,0 +1,584 @@
+"""Containers, file entries and objects of Avro files."""
+
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memset
+
+import numpy as np
+
+from indextables.native._cursor cimport (
+    Cursor, cursor_fail, cursor_init, cursor_left, cursor_need, cursor_over, cursor_skip,
+    cursor_take, read_f64, read_i32, read_u8, read_zigzag,
+)
+from indextables.native._hash cimport xxh64_bytes
+from indextables.native._textpack cimport NULL_LENGTH, utf8_valid
+from indextables.native._typedefs cimport (
+    float32_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
+)
+
+from indextables.errors import CorruptFileError
+
+MISSING = -(1 << 63)
+_ABSENT = (1 << 32) - 1
+cdef int64_t _MISSING = <int64_t>(<uint64_t>1 << 63)
+
+
+# -- primitives ---------------------------------------------------------------------------------
+
+cdef inline uint64_t read_length(Cursor* c) except? 18446744073709551615ULL nogil:
+    """The length of a string or of bytes, all of which are there."""
+    cdef int64_t n = read_zigzag(c)
+    if n < 0:
+        cursor_fail(c, b"negative length")
+        return 18446744073709551615ULL
+    cursor_need(c, <uint64_t>n)
+    return <uint64_t>n
+
+
+cdef inline int read_boolean(Cursor* c) except -1 nogil:
+    cdef uint8_t b = read_u8(c)
+    if b > 1:
+        return cursor_fail(c, b"a boolean is neither 0 nor 1")
+    return b
+
+
+cdef inline int32_t read_branch(Walk* w, Cursor* c, int32_t node) except -1 nogil:
+    """The node of a union's branch."""
+    cdef int64_t branch = read_zigzag(c)
+    if branch < 0 or branch >= node_b(w, node):
+        return cursor_fail(c, b"a union has no such branch")
+    return w.children[node_a(w, node) + branch]
+
+
+cdef inline int64_t read_count(Walk* w, Cursor* c) except -1 nogil:
+    """Items of the next block of an array or map, 0 at its end."""
+    cdef int64_t count = read_zigzag(c)
+    if count < 0:
+        if count == _MISSING:
+            return cursor_fail(c, b"a block has too many items")
+        count = -count
+        read_zigzag(c)
+    if count > w.budget:
+        return cursor_fail(c, b"a block has too many items")
+    w.budget -= count
+    return count
+
+
+cdef int skip_value(Walk* w, Cursor* c, int32_t node, int depth) except -1 nogil:
+    """Pass over one value of any type."""
+    cdef int32_t op = node_op(w, node)
+    cdef int64_t count
+    cdef int32_t k
+    if depth > DEEPEST:
+        return cursor_fail(c, b"values are nested too deeply")
+    if op == OP_NULL:
+        return 0
+    if op == OP_BOOLEAN:
+        return 0 if read_boolean(c) >= 0 else -1
+    if op == OP_INT or op == OP_LONG or op == OP_ENUM:
+        read_zigzag(c)
+        return 0
+    if op == OP_FLOAT:
+        return cursor_skip(c, 4)
+    if op == OP_DOUBLE:
+        return cursor_skip(c, 8)
+    if op == OP_BYTES or op == OP_STRING:
+        return cursor_skip(c, read_length(c))
+    if op == OP_FIXED:
+        return cursor_skip(c, <uint64_t>node_a(w, node))
+    if op == OP_UNION:
+        return skip_value(w, c, read_branch(w, c, node), depth + 1)
+    if op == OP_RECORD:
+        for k in range(node_b(w, node)):
+            skip_value(w, c, w.children[node_a(w, node) + k], depth + 1)
+        return 0
+    count = read_count(w, c)
+    while count:
+        while count:
+            if op == OP_MAP:
+                cursor_skip(c, read_length(c))
+            skip_value(w, c, node_a(w, node), depth + 1)
+            count -= 1
+        count = read_count(w, c)
+    return 0
+
+
+# -- the container ------------------------------------------------------------------------------
+
+def scan_container(const uint8_t[::1] data not None):
+    """Header and block table of an object container file.
+
+    Returns ``(metadata, counts, starts, sizes)``: metadata maps names to bytes, the arrays give
+    for each block its number of values and where its bytes lie. Every sync marker is compared.
+    """
+    cdef Cursor c
+    cursor_over(&c, data, 0)
+    if cursor_left(&c) < 4 or memcmp(cursor_take(&c, 4), b"Obj\x01", 4) != 0:
+        raise CorruptFileError("not an Avro container file", offset=0)
+    metadata = _read_metadata(&c)
+    cdef const uint8_t* sync = cursor_take(&c, 16)
+    counts, starts, sizes = [], [], []
+    cdef int64_t count
+    cdef uint64_t size
+    while cursor_left(&c):
+        count = read_zigzag(&c)
+        if count < 0:
+            cursor_fail(&c, b"a block has a negative number of values")
+        size = read_length(&c)
+        counts.append(count)
+        starts.append(c.pos)
+        sizes.append(size)
+        cursor_skip(&c, size)
+        if memcmp(cursor_take(&c, 16), sync, 16) != 0:
+            cursor_fail(&c, b"a sync marker does not match")
+    return (
+        metadata,
+        np.array(counts, np.int64),
+        np.array(starts, np.int64),
+        np.array(sizes, np.int64),
+    )
+
+
+cdef dict _read_metadata(Cursor* c):
+    cdef Walk w
+    w.budget = <int64_t>cursor_left(c) + 1
+    cdef int64_t count = read_count(&w, c)
+    found = {}
+    while count:
+        while count:
+            key = _take_bytes(c)
+            found[key.decode("utf-8", "replace")] = _take_bytes(c)
+            count -= 1
+        count = read_count(&w, c)
+    return found
+
+
+cdef bytes _take_bytes(Cursor* c):
+    cdef uint64_t n = read_length(c)
+    cdef const uint8_t* p = cursor_take(c, n)
+    return (<const char*>p)[:n] if n else b""
+
+
+# -- file entries to columns --------------------------------------------------------------------
+
+cdef class _Maps:
+    """Entries of one map field: key number, row, and where the value lies."""
+
+    cdef uint32_t* entries          # four per entry: key, row, start, length
+    cdef size_t used
+    cdef size_t size
+    cdef uint32_t* keys             # two per key: start, length
+    cdef uint32_t key_count
+    cdef int32_t* table
+    cdef uint32_t[256] guess        # the key that stood at each place of the row before
+
+    def __cinit__(self):
+        self.table = <int32_t*>calloc(KEY_TABLE, sizeof(int32_t))
+        self.keys = <uint32_t*>calloc(2 * MOST_KEYS, sizeof(uint32_t))
+        if not (self.table and self.keys):
+            raise MemoryError()
+        memset(self.guess, 0, sizeof(self.guess))
+
+    def __dealloc__(self):
+        free(self.entries)
+        free(self.keys)
+        free(self.table)
+
+    cdef inline bint is_key(
+        self, uint32_t key, const Cursor* c, uint64_t at, uint64_t n
+    ) noexcept nogil:
+        return self.keys[2 * key + 1] == n and memcmp(
+            c.base + self.keys[2 * key], c.base + at, n
+        ) == 0
+
+    cdef int64_t key_of(self, Cursor* c, uint64_t at, uint64_t n, size_t place) except -1 nogil:
+        """The number of the key of ``n`` bytes at ``at``; new keys get the next number."""
+        cdef uint32_t key
+        cdef uint32_t slot
+        if place < 256 and self.key_count:
+            key = self.guess[place]
+            if self.is_key(key, c, at, n):
+                return key
+        slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (KEY_TABLE - 1)
+        while self.table[slot]:
+            key = <uint32_t>(self.table[slot] - 1)
+            if self.is_key(key, c, at, n):
+                if place < 256:
+                    self.guess[place] = key
+                return key
+            slot = (slot + 1) & (KEY_TABLE - 1)
+        if self.key_count >= MOST_KEYS:
+            return cursor_fail(c, b"a map field has too many distinct keys")
+        if not utf8_valid(c.base + at, n):
+            return cursor_fail(c, b"a map key is not UTF-8")
+        key = self.key_count
+        self.keys[2 * key] = <uint32_t>at
+        self.keys[2 * key + 1] = <uint32_t>n
+        self.table[slot] = <int32_t>key + 1
+        self.key_count += 1
+        if place < 256:
+            self.guess[place] = key
+        return key
+
+    cdef int put(self, int64_t key, size_t row, uint64_t start, uint64_t n) except -1 nogil:
+        cdef uint32_t* grown
+        cdef size_t size
+        if self.used == self.size:
+            size = 2 * self.size + 1024
+            grown = <uint32_t*>realloc(self.entries, 4 * size * sizeof(uint32_t))
+            if grown == NULL:
+                with gil:
+                    raise MemoryError()
+            self.entries = grown
+            self.size = size
+        grown = self.entries + 4 * self.used
+        grown[0] = <uint32_t>key
+        grown[1] = <uint32_t>row
+        grown[2] = <uint32_t>start
+        grown[3] = <uint32_t>n
+        self.used += 1
+        return 0
+
+    cdef list by_key(self, const uint8_t[::1] data, size_t rows):
+        """For each key its name and, for every row, where its value lies."""
+        cdef size_t i
+        cdef uint32_t key
+        cdef const uint32_t* e
+        starts = [np.zeros(rows, np.uint32) for _ in range(self.key_count)]
+        lengths = [np.full(rows, _ABSENT, np.uint32) for _ in range(self.key_count)]
+        cdef list names = []
+        cdef uint32_t** to = <uint32_t**>calloc(2 * self.key_count + 1, sizeof(uint32_t*))
+        if to == NULL:
+            raise MemoryError()
+        cdef uint32_t[::1] view
+        try:
+            for key in range(self.key_count):
+                view = starts[key]
+                to[2 * key] = &view[0]
+                view = lengths[key]
+                to[2 * key + 1] = &view[0]
+                i = self.keys[2 * key]
+                names.append(bytes(data[i:i + self.keys[2 * key + 1]]).decode())
+            with nogil:
+                for i in range(self.used):
+                    e = self.entries + 4 * i
+                    to[2 * e[0]][e[1]] = e[2]
+                    to[2 * e[0] + 1][e[1]] = e[3]
+        finally:
+            free(to)
+        return list(zip(names, starts, lengths, strict=True))
+
+
+cdef class EntryColumns:
+    """File entries taken apart: integers as values, everything else as places in ``data``."""
+
+    cdef readonly object data
+    cdef readonly Py_ssize_t rows
+    cdef readonly object ints           # int64[field, row], MISSING where absent
+    cdef readonly object text_starts    # uint32[field, row]
+    cdef readonly object text_lengths   # uint32[field, row], 2**32 - 1 where absent
+    cdef readonly object list_starts
+    cdef readonly object list_lengths
+    cdef readonly object map_present    # uint8[field, row]
+    cdef list _maps
+    cdef const uint8_t[::1] _view
+
+    def __init__(self, data, Py_ssize_t rows, Py_ssize_t ints, Py_ssize_t texts,
+                 Py_ssize_t maps, Py_ssize_t lists):
+        self.data = data
+        self._view = data
+        self.rows = rows
+        self.ints = np.full((ints, rows), MISSING, np.int64)
+        self.text_starts = np.zeros((texts, rows), np.uint32)
+        self.text_lengths = np.full((texts, rows), _ABSENT, np.uint32)
+        self.list_starts = np.zeros((lists, rows), np.uint32)
+        self.list_lengths = np.full((lists, rows), _ABSENT, np.uint32)
+        self.map_present = np.zeros((maps, rows), np.uint8)
+        self._maps = [_Maps() for _ in range(maps)]
+
+    def map_columns(self, int field):
+        """``(key, starts, lengths)`` of each key of a map field, lengths as for texts."""
+        cdef _Maps maps = self._maps[field]
+        return maps.by_key(self._view, self.rows)
+
+
+cdef struct Sinks:
+    int64_t* ints
+    uint32_t* text_starts
+    uint32_t* text_lengths
+    uint32_t* list_starts
+    uint32_t* list_lengths
+    uint8_t* map_present
+    size_t rows
+
+
+cdef int put_map(
+    Walk* w, Cursor* c, int32_t node, _Maps maps, size_t row
+) except -1 nogil:
+    cdef int64_t count = read_count(w, c)
+    cdef size_t place = 0
+    cdef int64_t key
+    cdef uint64_t n
+    cdef uint64_t at
+    cdef int32_t value
+    while count:
+        while count:
+            n = read_length(c)
+            at = c.pos
+            cursor_skip(c, n)
+            key = maps.key_of(c, at, n, place)
+            place += 1
+            count -= 1
+            value = node_a(w, node)
+            if node_op(w, value) == OP_UNION:
+                value = read_branch(w, c, value)
+            if node_op(w, value) == OP_NULL:
+                maps.put(key, row, 0, NULL_LENGTH)
+                continue
+            n = read_length(c)
+            maps.put(key, row, c.pos, n)
+            cursor_skip(c, n)
+        count = read_count(w, c)
+    return 0
+
+
+cdef int walk_list(Walk* w, Cursor* c) except -1 nogil:
+    """Pass over an array of strings, checking them."""
+    cdef int64_t count = read_count(w, c)
+    cdef uint64_t n
+    cdef const uint8_t* p
+    while count:
+        while count:
+            n = read_length(c)
+            p = cursor_take(c, n)
+            if not utf8_valid(p, n):
+                return cursor_fail(c, b"a text is not UTF-8")
+            count -= 1
+        count = read_count(w, c)
+    return 0
+
+
+cdef int put_value(
+    Walk* w, Cursor* c, int32_t node, int32_t sink, int32_t number, const Sinks* s, _Maps maps,
+    size_t row,
+) except -1 nogil:
+    """Read one field of a file entry into its column."""
+    cdef int32_t op
+    cdef uint64_t n
+    cdef size_t cell = <size_t>number * s.rows + row
+    if node_op(w, node) == OP_UNION:
+        node = read_branch(w, c, node)
+    op = node_op(w, node)
+    if op == OP_NULL:
+        return 0
+    if sink == SINK_INT:
+        s.ints[cell] = read_boolean(c) if op == OP_BOOLEAN else read_zigzag(c)
+    elif sink == SINK_TEXT:
+        n = read_length(c)
+        s.text_starts[cell] = <uint32_t>c.pos
+        s.text_lengths[cell] = <uint32_t>n
+        cursor_skip(c, n)
+    elif sink == SINK_MAP:
+        s.map_present[cell] = 1
+        put_map(w, c, node, maps, row)
+    else:
+        n = c.pos
+        walk_list(w, c)
+        s.list_starts[cell] = <uint32_t>n
+        s.list_lengths[cell] = <uint32_t>(c.pos - n)
+    return 0
+
+
+cdef int _bind(Sinks* s, EntryColumns out) except -1:
+    cdef int64_t[:, ::1] ints = out.ints
+    cdef uint32_t[:, ::1] text_starts = out.text_starts
+    cdef uint32_t[:, ::1] text_lengths = out.text_lengths
+    cdef uint32_t[:, ::1] list_starts = out.list_starts
+    cdef uint32_t[:, ::1] list_lengths = out.list_lengths
+    cdef uint8_t[:, ::1] map_present = out.map_present
+    s.rows = out.rows
+    s.ints = &ints[0, 0] if ints.size else NULL
+    s.text_starts = &text_starts[0, 0] if text_starts.size else NULL
+    s.text_lengths = &text_lengths[0, 0] if text_lengths.size else NULL
+    s.list_starts = &list_starts[0, 0] if list_starts.size else NULL
+    s.list_lengths = &list_lengths[0, 0] if list_lengths.size else NULL
+    s.map_present = &map_present[0, 0] if map_present.size else NULL
+    return 0
+
+
+def decode_entries(program, const uint8_t[::1] data not None, ends, counts):
+    """File entries of one or more decompressed blocks, laid end to end in ``data``.
+
+    ``ends[i]`` is where block i ends and ``counts[i]`` how many entries it holds; a block must
+    hold exactly so many. ``program`` comes from ``avro_schema.compile_entries``.
+    """
+    cdef const int64_t[::1] block_ends = np.ascontiguousarray(ends, np.int64)
+    cdef const int64_t[::1] block_counts = np.ascontiguousarray(counts, np.int64)
+    cdef const int32_t[:, ::1] nodes = program.node_array()
+    cdef const int32_t[::1] children = program.child_array()
+    cdef const int32_t[:, ::1] sinks = program.sink_array()
+    cdef Walk w
+    cdef Sinks s
+    cdef size_t block
+    w.nodes = &nodes[0, 0]
+    w.children = &children[0]
+    w.budget = 8 * <int64_t>data.shape[0] + 4096
+    columns = program.columns
+    cdef EntryColumns out = EntryColumns(
+        data.base, _check_blocks(data, block_ends, block_counts),
+        len(columns["int"]), len(columns["text"]), len(columns["map"]), len(columns["list"]),
+    )
+    out._view = data
+    _bind(&s, out)
+    cdef list maps = [
+        out._maps[number] if sink == SINK_MAP else None for sink, number in program.sinks
+    ]
+    cdef size_t row = 0
+    cdef uint64_t start = 0
+    for block in range(<size_t>block_ends.shape[0]):
+        _decode_block(&w, &s, data, start, block_ends[block], block_counts[block], sinks, maps, row)
+        row += <size_t>block_counts[block]
+        start = <uint64_t>block_ends[block]
+    return out
+
+
+cdef Py_ssize_t _check_blocks(
+    const uint8_t[::1] data, const int64_t[::1] ends, const int64_t[::1] counts
+) except -1:
+    """Total rows; a block cannot hold more entries than its bytes allow."""
+    cdef int64_t start = 0
+    cdef int64_t total = 0
+    cdef size_t block
+    if ends.shape[0] != counts.shape[0] or data.shape[0] >= NULL_LENGTH:
+        raise ValueError("blocks do not fit their data")
+    for block in range(<size_t>ends.shape[0]):
+        if ends[block] < start or ends[block] > data.shape[0]:
+            raise ValueError("blocks do not fit their data")
+        if counts[block] < 0 or counts[block] * 2 > ends[block] - start:
+            raise CorruptFileError("a block is too short for its number of entries")
+        total += counts[block]
+        start = ends[block]
+    return total
+
+
+cdef int _decode_block(
+    Walk* w, const Sinks* s, const uint8_t[::1] data, uint64_t start, uint64_t end,
+    int64_t count, const int32_t[:, ::1] sinks, list maps, size_t row,
+) except -1:
+    cdef Cursor c
+    cdef int32_t first = node_a(w, 0)
+    cdef int32_t fields = node_b(w, 0)
+    cdef int32_t k
+    cdef int64_t i
+    cdef object empty = _Maps()
+    cdef list bound = [m if m is not None else empty for m in maps]
+    cdef void** targets = <void**>calloc(fields + 1, sizeof(void*))
+    if targets == NULL:
+        raise MemoryError()
+    for k in range(fields):
+        targets[k] = <void*>bound[k]
+    cursor_init(&c, &data[0] if data.shape[0] else NULL, end, 0)
+    c.pos = start
+    try:
+        with nogil:
+            for i in range(count):
+                for k in range(fields):
+                    if sinks[k, 0] == SINK_SKIP:
+                        skip_value(w, &c, w.children[first + k], 1)
+                    else:
+                        put_value(
+                            w, &c, w.children[first + k], sinks[k, 0], sinks[k, 1], s,
+                            <_Maps>targets[k], row + i,
+                        )
+            if cursor_left(&c):
+                cursor_fail(&c, b"a block is longer than its entries")
+    finally:
+        free(targets)
+    return 0
+
+
+# -- objects ------------------------------------------------------------------------------------
+
+def decode_objects(program, const uint8_t[::1] data not None, Py_ssize_t count):
+    """``count`` values of the program's root as Python objects; all bytes must be used."""
+    cdef const int32_t[:, ::1] nodes = program.node_array()
+    cdef const int32_t[::1] children = program.child_array()
+    cdef Walk w
+    cdef Cursor c
+    w.nodes = &nodes[0, 0]
+    w.children = &children[0] if children.shape[0] else NULL
+    w.budget = 8 * <int64_t>data.shape[0] + 4096
+    cursor_over(&c, data, 0)
+    if count > data.shape[0] + 1:
+        raise CorruptFileError("a block is too short for its number of values")
+    found = [_object(&w, &c, 0, program.names, 0) for _ in range(count)]
+    if cursor_left(&c):
+        cursor_fail(&c, b"a block is longer than its values")
+    return found
+
+
+cdef object _object(Walk* w, Cursor* c, int32_t node, list names, int depth):
+    cdef int32_t op = node_op(w, node)
+    cdef int32_t first = node_a(w, node)
+    cdef int32_t k
+    if depth > DEEPEST:
+        cursor_fail(c, b"values are nested too deeply")
+    if op == OP_RECORD:
+        return {
+            names[first + k]: _object(w, c, w.children[first + k], names, depth + 1)
+            for k in range(node_b(w, node))
+        }
+    if op == OP_UNION:
+        return _object(w, c, read_branch(w, c, node), names, depth + 1)
+    if op == OP_ARRAY or op == OP_MAP:
+        return _collection(w, c, node, names, depth)
+    return _scalar(w, c, node)
+
+
+cdef object _collection(Walk* w, Cursor* c, int32_t node, list names, int depth):
+    cdef int64_t count = read_count(w, c)
+    cdef bint is_map = node_op(w, node) == OP_MAP
+    cdef int32_t item = node_a(w, node)
+    cdef object found = {} if is_map else []
+    while count:
+        while count:
+            if is_map:
+                key = _text(c)
+                found[key] = _object(w, c, item, names, depth + 1)
+            else:
+                found.append(_object(w, c, item, names, depth + 1))
+            count -= 1
+        count = read_count(w, c)
+    return found
+
+
+cdef object _scalar(Walk* w, Cursor* c, int32_t node):
+    cdef int32_t op = node_op(w, node)
+    cdef int32_t bits
+    cdef uint64_t n
+    cdef const uint8_t* p
+    if op == OP_NULL:
+        return None
+    if op == OP_BOOLEAN:
+        return read_boolean(c) == 1
+    if op == OP_INT or op == OP_LONG or op == OP_ENUM:
+        return read_zigzag(c)
+    if op == OP_STRING:
+        return _text(c)
+    if op == OP_BYTES:
+        return _take_bytes(c)
+    if op == OP_DOUBLE:
+        return read_f64(c)
+    if op == OP_FLOAT:
+        bits = read_i32(c)
+        return float((<float32_t*>&bits)[0])
+    n = <uint64_t>node_a(w, node)
+    p = cursor_take(c, n)
+    return (<const char*>p)[:n] if n else b""
+
+
+cdef str _text(Cursor* c):
+    cdef uint64_t n = read_length(c)
+    cdef const uint8_t* p = cursor_take(c, n)
+    if not utf8_valid(p, n):
+        cursor_fail(c, b"a text is not UTF-8")
+    return (<const char*>p)[:n].decode() if n else ""

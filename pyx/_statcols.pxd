@@ -1,0 +1,1 @@
+"""Counts out of the ``stats`` JSON of file entries, without building objects."""
