@@ -17,6 +17,7 @@ import pytest
 
 from servers import install, launch
 from servers.launch import Backend, Running
+from servers.processes import ServerDiedError
 
 FIXTURES = frozenset(("s3_ministack", "s3_seaweed", "azure_azurite", "gcs_server", "gcs_careless"))
 
@@ -53,8 +54,16 @@ def server_programs(pytestconfig: pytest.Config) -> Path:
     return _programs(pytestconfig)
 
 
+def _started(start: Callable[[], Running], tries: int = 3) -> Running:
+    """Start again when another process took a port between the choice and the start."""
+    for _ in range(tries - 1):
+        with contextlib.suppress(ServerDiedError):
+            return start()
+    return start()
+
+
 def _running(start: Callable[[], Running]) -> Iterator[Backend]:
-    running = start()
+    running = _started(start)
     try:
         yield running.backend
     finally:

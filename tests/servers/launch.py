@@ -63,7 +63,7 @@ def start_ministack(programs: Path, work: Path) -> Running:
 def start_seaweed(programs: Path, work: Path) -> Running:
     ports = {name: free_port() for name in ("s3", "master", "volume", "filer", "admin")}
     folder = work / "seaweed"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     command = [
         str(program(programs, "weed")),
         f"-logdir={work}",
