@@ -1,0 +1,53 @@
+"""Checked blocks of one stream, and the spans of slots that a read wants from them."""
+
+from indextables.native._cursor cimport Cursor
+from indextables.native._typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+cdef enum:
+    ALL_NULL = 0
+    INTEGERS = 1
+    DECIMAL_FLOATS = 2
+    CODES = 3
+    WIDE_INTEGERS = 4
+    PLAIN = 5
+    PAIRS = 6
+    TEMPLATE = 7
+    ZSTD = 8
+    LISTS = 9
+    VALIDITY = 10
+
+cdef enum:
+    HAS_NULLS = 1
+    EXPANSION = 128
+    ROW_ALLOWANCE = 256
+
+
+cdef struct Head:
+    uint8_t kind
+    uint64_t count              # slots in the block
+    uint64_t valid              # slots that hold a value
+    const uint8_t* bitmap       # NULL where every slot holds a value
+    uint64_t allowance          # bytes of output this block may stand for
+    Cursor body
+
+
+cdef uint32_t crc32c_of(const uint8_t* data, uint64_t length) noexcept nogil
+
+
+cdef class BlockSet:
+    cdef list owners
+    cdef object starts, sizes, begins
+    cdef const uint8_t** data
+    cdef uint64_t* length
+    cdef uint64_t* origin
+    cdef uint32_t* rows
+    cdef readonly Py_ssize_t count
+    cdef int open_head(self, int64_t block, Head* head) except -1 nogil
+
+
+cdef class Spans:
+    cdef readonly object block, start, stop
+    cdef readonly int64_t total
+    cdef const int32_t[::1] b
+    cdef const uint32_t[::1] lo
+    cdef const uint32_t[::1] hi

@@ -1,0 +1,276 @@
+"""Blocks of one stream: bounds and checksum first, then a head, then values.
+
+``BlockSet`` lays pointers over buffers it keeps alive. Making one checks that every block lies
+inside its buffer; ``first_bad`` compares the checksums. A block begins with
+
+    u8 kind | u8 flags | u16 0 | u32 slots | [u32 values | bitmap of ceil(slots / 8) bytes] | body
+
+An empty block says that every slot is valid (structs) or that there is no slot (other streams).
+
+What a block may expand to is bounded by what it is: ``128 * bytes + 256 * table rows``. The writer
+keeps that promise, so a reader can refuse a forged block before it allocates anything.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdlib cimport calloc, free
+
+import numpy as np
+
+from indextables.native._cursor cimport (
+    Cursor, corrupt_at, cursor_fail, cursor_init, cursor_take, read_u8, read_u16, read_u32,
+)
+from indextables.native._rows_bits cimport rank_bits
+
+cdef extern from *:
+    """
+    #include <string.h>
+    static uint32_t it_crc_table[8][256];
+    static void it_crc_prepare(void) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t c = i;
+            for (int k = 0; k < 8; k++) c = (c >> 1) ^ (0x82F63B78u & (0u - (c & 1)));
+            it_crc_table[0][i] = c;
+        }
+        for (int t = 1; t < 8; t++)
+            for (uint32_t i = 0; i < 256; i++)
+                it_crc_table[t][i] =
+                    (it_crc_table[t-1][i] >> 8) ^ it_crc_table[0][it_crc_table[t-1][i] & 255];
+    }
+    static uint32_t it_crc_soft(uint32_t c, const uint8_t* p, uint64_t n) {
+        while (n >= 8) {
+            c ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+            c = it_crc_table[7][c & 255] ^ it_crc_table[6][(c >> 8) & 255]
+              ^ it_crc_table[5][(c >> 16) & 255] ^ it_crc_table[4][c >> 24]
+              ^ it_crc_table[3][p[4]] ^ it_crc_table[2][p[5]]
+              ^ it_crc_table[1][p[6]] ^ it_crc_table[0][p[7]];
+            p += 8; n -= 8;
+        }
+        while (n--) c = (c >> 8) ^ it_crc_table[0][(c ^ *p++) & 255];
+        return c;
+    }
+    #if defined(__x86_64__) && defined(__GNUC__)
+    #include <nmmintrin.h>
+    __attribute__((target("sse4.2")))
+    static uint32_t it_crc_hard(uint32_t c, const uint8_t* p, uint64_t n) {
+        uint64_t x = c, word;
+        while (n >= 8) { memcpy(&word, p, 8); x = _mm_crc32_u64(x, word); p += 8; n -= 8; }
+        c = (uint32_t)x;
+        while (n--) c = _mm_crc32_u8(c, *p++);
+        return c;
+    }
+    static int it_crc_is_hard(void) { return __builtin_cpu_supports("sse4.2"); }
+    #else
+    static uint32_t it_crc_hard(uint32_t c, const uint8_t* p, uint64_t n) {
+        return it_crc_soft(c, p, n);
+    }
+    static int it_crc_is_hard(void) { return 0; }
+    #endif
+    """
+    void it_crc_prepare() noexcept nogil
+    int it_crc_is_hard() noexcept nogil
+    uint32_t it_crc_hard(uint32_t c, const uint8_t* p, uint64_t n) noexcept nogil
+    uint32_t it_crc_soft(uint32_t c, const uint8_t* p, uint64_t n) noexcept nogil
+
+it_crc_prepare()
+cdef bint HARD = it_crc_is_hard()
+
+
+cdef uint32_t crc32c_of(const uint8_t* data, uint64_t length) noexcept nogil:
+    if HARD:
+        return ~it_crc_hard(<uint32_t>0xFFFFFFFF, data, length)
+    return ~it_crc_soft(<uint32_t>0xFFFFFFFF, data, length)
+
+
+def checksum(const uint8_t[::1] data, bint portable=False):
+    """CRC-32C of a buffer; ``portable`` leaves the processor's instruction unused."""
+    cdef const uint8_t* at = &data[0] if data.shape[0] else NULL
+    if portable:
+        return <uint32_t>~it_crc_soft(<uint32_t>0xFFFFFFFF, at, data.shape[0])
+    return crc32c_of(at, data.shape[0])
+
+
+cdef class _View:
+    """Keeps one buffer exported for as long as a block set points into it."""
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, owner):
+        PyObject_GetBuffer(owner, &self.view, PyBUF_SIMPLE)
+        self.held = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+cdef class BlockSet:
+    """Blocks of one stream: ``block i`` is ``length[i]`` bytes at ``offset[i]`` of a segment."""
+
+    def __cinit__(
+        self,
+        list segments,
+        const int64_t[::1] segment_of,
+        const int64_t[::1] offset,
+        const int64_t[::1] length,
+        const int64_t[::1] origin,
+        const int64_t[::1] rows,
+    ):
+        cdef Py_ssize_t i
+        cdef _View view
+        self.owners = [_View(segment) for segment in segments]
+        self.count = segment_of.shape[0]
+        self.data = <const uint8_t**>calloc(self.count + 1, sizeof(uint8_t*))
+        self.length = <uint64_t*>calloc(self.count + 1, 8)
+        self.origin = <uint64_t*>calloc(self.count + 1, 8)
+        self.rows = <uint32_t*>calloc(self.count + 1, 4)
+        if not (self.data and self.length and self.origin and self.rows):
+            raise MemoryError
+        for i in range(self.count):
+            view = self.owners[segment_of[i]]
+            if offset[i] < 0 or length[i] < 0 or offset[i] > view.view.len - length[i]:
+                corrupt_at(origin[i], b"block lies outside the data that was read")
+            self.data[i] = <const uint8_t*>view.view.buf + offset[i]
+            self.length[i] = length[i]
+            self.origin[i] = origin[i]
+            self.rows[i] = <uint32_t>rows[i]
+
+    def __dealloc__(self):
+        free(<void*>self.data)
+        free(self.length)
+        free(self.origin)
+        free(self.rows)
+
+    def first_bad(self, const uint32_t[::1] expected):
+        """Index of the first block whose checksum differs, or -1."""
+        cdef Py_ssize_t i, bad = -1
+        with nogil:
+            for i in range(self.count):
+                if self.length[i] and crc32c_of(self.data[i], self.length[i]) != expected[i]:
+                    bad = i
+                    break
+        return bad
+
+    def of_kind(self, int kind):
+        """Indexes of the blocks whose first byte is ``kind``."""
+        cdef Py_ssize_t i
+        return [i for i in range(self.count) if self.length[i] and self.data[i][0] == kind]
+
+    def any_nulls(self):
+        """Whether any block says that it holds nulls."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            if self.length[i] >= 2 and (self.data[i][0] == ALL_NULL or self.data[i][1] & HAS_NULLS):
+                return True
+        return False
+
+    def bytes_of(self, Py_ssize_t i):
+        """A copy of block ``i``."""
+        if i < 0 or i >= self.count:
+            raise IndexError(i)
+        return self.data[i][:self.length[i]]
+
+    def allowance_of(self, Py_ssize_t i):
+        """Bytes that block ``i`` may expand to."""
+        if i < 0 or i >= self.count:
+            raise IndexError(i)
+        return EXPANSION * self.length[i] + ROW_ALLOWANCE * <uint64_t>self.rows[i]
+
+    def replace(self, Py_ssize_t i, block):
+        """Put another spelling of block ``i`` in its place."""
+        cdef _View view = _View(block)
+        if i < 0 or i >= self.count:
+            raise IndexError(i)
+        self.owners.append(view)
+        self.data[i] = <const uint8_t*>view.view.buf
+        self.length[i] = view.view.len
+
+    cdef int open_head(self, int64_t block, Head* head) except -1 nogil:
+        cdef Cursor* c = &head.body
+        cdef uint8_t flags
+        if block < 0 or block >= self.count:
+            return corrupt_at(0, b"block number out of range")
+        cursor_init(c, self.data[block], self.length[block], self.origin[block])
+        head.bitmap = NULL
+        head.count = 0
+        head.valid = 0
+        head.kind = VALIDITY
+        head.allowance = EXPANSION * self.length[block]
+        head.allowance += ROW_ALLOWANCE * <uint64_t>self.rows[block]
+        if c.size == 0:
+            return 0
+        head.kind = read_u8(c)
+        flags = read_u8(c)
+        if read_u16(c) or flags > HAS_NULLS:
+            return cursor_fail(c, b"unknown block flags")
+        head.count = read_u32(c)
+        head.valid = 0 if head.kind == ALL_NULL else head.count
+        if flags & HAS_NULLS:
+            head.valid = read_u32(c)
+            head.bitmap = cursor_take(c, (head.count + 7) >> 3)
+            if head.valid != rank_bits(head.bitmap, head.count):
+                return cursor_fail(c, b"null bitmap disagrees with the number of values")
+        return 0
+
+
+cdef class Spans:
+    """Slots wanted, in order: ``start[i] .. stop[i]`` of ``block[i]``."""
+
+    def __init__(self, block, start, stop):
+        self.block = block
+        self.start = start
+        self.stop = stop
+        self.b = block
+        self.lo = start
+        self.hi = stop
+        if self.lo.shape[0] != self.b.shape[0] or self.hi.shape[0] != self.b.shape[0]:
+            raise ValueError("spans differ in length")
+        cdef int64_t total = 0
+        cdef Py_ssize_t i
+        for i in range(self.b.shape[0]):
+            if self.hi[i] < self.lo[i]:
+                raise ValueError("span ends before it starts")
+            total += self.hi[i] - self.lo[i]
+        self.total = total
+
+
+def locate(
+    const uint32_t[::1] rows,
+    const int64_t[::1] chunk_start,
+    const uint8_t[::1] shift,
+    const int64_t[::1] first_block,
+):
+    """Blocks that hold ``rows`` (ascending), and the spans of the rows in them.
+
+    Chunk ``c`` holds the rows from ``chunk_start[c]`` in blocks of ``1 << shift[c]`` rows, numbered
+    from ``first_block[c]``. Neighbouring rows of a block become one span.
+    """
+    cdef Py_ssize_t n = rows.shape[0], i, spans = 0, blocks = 0
+    cdef int64_t chunk = 0, block, last = -1, local
+    cdef uint32_t within
+    out_b, out_lo, out_hi = (np.empty(n, t) for t in (np.int32, np.uint32, np.uint32))
+    found = np.empty(n, np.int64)
+    cdef int32_t[::1] b = out_b
+    cdef uint32_t[::1] lo = out_lo
+    cdef uint32_t[::1] hi = out_hi
+    cdef int64_t[::1] f = found
+    if n and rows[n - 1] >= chunk_start[chunk_start.shape[0] - 1]:
+        raise ValueError("row number beyond the last row")
+    with nogil:
+        for i in range(n):
+            while rows[i] >= chunk_start[chunk + 1]:
+                chunk += 1
+            local = rows[i] - chunk_start[chunk]
+            block = first_block[chunk] + (local >> shift[chunk])
+            within = <uint32_t>(local & ((<int64_t>1 << shift[chunk]) - 1))
+            if block != last:
+                f[blocks] = block
+                blocks += 1
+                last = block
+            elif hi[spans - 1] == within:
+                hi[spans - 1] += 1
+                continue
+            b[spans] = <int32_t>(blocks - 1)
+            lo[spans] = within
+            hi[spans] = within + 1
+            spans += 1
+    return found[:blocks], Spans(out_b[:spans], out_lo[:spans], out_hi[:spans])
