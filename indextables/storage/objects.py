@@ -71,6 +71,7 @@ class ObjectStore(Store):
         self.bucket, root = split_uri(uri)
         self._root = root + "/" if root else ""
         super().__init__(f"{self.scheme}://{self.bucket}/{root}".rstrip("/"), options)
+        self._client: tuple[int, Any] | None = None
         self._secrets = secrets_of(self._options)
         self._retry = RetryPolicy(attempts=max(1, int(self._options.get(RETRIES, 5))))
 
@@ -111,7 +112,12 @@ class ObjectStore(Store):
 
     @property
     def _fs(self) -> Any:
-        return shared_client(self.scheme, self._options, self._build_or_explain)
+        """This process's client; callers fetch it before a coroutine needs it on the loop."""
+        pid = os.getpid()
+        if self._client is None or self._client[0] != pid:
+            client = shared_client(self.scheme, self._options, self._build_or_explain)
+            self._client = (pid, client)
+        return self._client[1]
 
     def _build_or_explain(self) -> Any:
         try:

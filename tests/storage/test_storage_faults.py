@@ -32,7 +32,7 @@ from indextables.storage.testing import UnconditionalStore
 
 pytestmark = pytest.mark.server
 
-SERVICES = ["s3_ministack", "s3_seaweed", "azure_azurite", "gcs_server"]
+SERVICES = ["gcs_server", "s3_ministack", "s3_seaweed", "azure_azurite"]
 QUICK = {
     "spark.indextables.storage.timeoutSeconds": "1",
     "spark.indextables.storage.attempts": "8",
@@ -162,21 +162,17 @@ def test_a_missing_bucket_is_definite(service: str, request: pytest.FixtureReque
 
 
 STRESS = {
+    "gcs_server": (4, 10, 0.2),
     "s3_ministack": (6, 10, 0.2),
     "s3_seaweed": (3, 6, 0.15),
     "azure_azurite": (3, 6, 0.15),
-    "gcs_server": (4, 10, 0.2),
 }
 
 
-def test_stress_of_commits_loses_and_doubles_nothing(
-    backend: Backend, proxy: FaultProxy, seed: int, request: pytest.FixtureRequest
-) -> None:
-    service = request.node.callspec.params["backend"]
-    writers, commits, rate = STRESS[service]
+def stress(backend: Backend, proxy: FaultProxy, writers: int, commits: int) -> dict[str, int]:
+    """Every writer's acknowledged commits and their versions; any other outcome fails."""
     behind = backend.through(proxy.port)
     uri, options = behind.fresh(), behind.options | QUICK
-    proxy.rule = randomly(seed, rate)
     landed: dict[str, int] = {}
     failures: list[BaseException] = []
 
@@ -195,11 +191,32 @@ def test_stress_of_commits_loses_and_doubles_nothing(
     for thread in threads:
         thread.join()
     assert not failures, failures
-    assert len(proxy.injected) > 5
     direct = open_store(uri, backend.options)
     entries = [json.loads(direct.read(info.path))["commitId"] for info in direct.list("_log")]
-    assert sorted(landed.values()) == list(range(writers * commits))
     assert {commit_id: version for version, commit_id in enumerate(entries)} == landed
+    assert sorted(landed.values()) == list(range(writers * commits))
+    return landed
+
+
+def test_stress_of_commits_loses_and_doubles_nothing(
+    backend: Backend, proxy: FaultProxy, seed: int, request: pytest.FixtureRequest
+) -> None:
+    writers, commits, rate = STRESS[request.node.callspec.params["backend"]]
+    proxy.rule = randomly(seed, rate)
+    landed = stress(backend, proxy, writers, commits)
+    assert len(landed) == writers * commits
+    assert len(proxy.injected) > 5
+
+
+@pytest.mark.slow
+def test_long_stress_of_commits_loses_and_doubles_nothing(
+    backend: Backend, proxy: FaultProxy, seed: int, request: pytest.FixtureRequest
+) -> None:
+    service = request.node.callspec.params["backend"]
+    writers, commits = (6, 20) if service in ("gcs_server", "s3_ministack") else (4, 12)
+    proxy.rule = randomly(seed, 0.25)
+    landed = stress(backend, proxy, writers, commits)
+    print(f"\n{service}: {len(landed)} commits, {len(proxy.injected)} faults, none lost or doubled")
 
 
 def commit_in_a_process(uri: str, options: dict[str, Any], index: int, count: int) -> list[int]:
@@ -217,8 +234,9 @@ def test_processes_race_without_gaps_or_doubles(
     if place != "local":
         backend = request.getfixturevalue(place)
     uri = backend.fresh()
-    writers, count = (4, 25) if place == "local" else (4, 6)
+    writers, count = (4, 25) if place == "local" else (3, 5)
     context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["indextables.storage.s3", "s3fs"])
     with context.Pool(writers) as pool:
         work = [(uri, backend.options, index, count) for index in range(writers)]
         taken = sorted(v for versions in pool.starmap(commit_in_a_process, work) for v in versions)

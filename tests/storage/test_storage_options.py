@@ -10,7 +10,7 @@ import traceback
 
 import pytest
 
-from indextables.errors import ConfigError, IndexTablesError
+from indextables.errors import ConfigError, IndexTablesError, UnsupportedStoreError
 from indextables.storage import open_store, redact, resolve_options
 from indextables.storage.options import scheme_of
 from indextables.storage.redaction import is_clean, secrets_of
@@ -238,6 +238,19 @@ def test_uris_are_canonical_and_pickles_carry_options() -> None:
     assert azure.uri == "az://c/t"
     assert pickle.loads(pickle.dumps(azure)).identity == azure.identity == "acct|az://c/t"
     assert open_store("s3://bucket").uri == "s3://bucket"
+
+
+@pytest.mark.parametrize(
+    ("uri", "library", "extra"),
+    [("s3://b/t", "s3fs", "s3"), ("gs://b/t", "gcsfs.core", "gcs"), ("az://c/t", "adlfs", "azure")],
+)
+def test_a_missing_client_library_says_what_to_install(
+    uri: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    store = open_store(uri, {"token": f"never-seen-{extra}"} if extra == "s3" else {})
+    with pytest.raises(UnsupportedStoreError, match=rf"pip install 'indextables\[{extra}\]'"):
+        store.read("x")
 
 
 def test_importing_the_package_loads_no_client_library() -> None:
