@@ -217,13 +217,12 @@ cdef uint8_t relate_text(
     cdef bint starts_inside, ends_inside, unbounded
     if facts & NOTHING:
         return CANNOT_MATCH
+    lows.cut_at(i, BEFORE, &low)
+    highs.cut_at(i, END if facts & HIGH_OPEN else AFTER, &high)
     if facts & HAS_LOW:
-        lows.cut_at(i, BEFORE, &low)
         k = range_above(&low, ranges)
         if k == ranges.count:
             return weaken(on_disjoint, facts)
-    if facts & HAS_HIGH:
-        highs.cut_at(i, END if facts & HIGH_OPEN else AFTER, &high)
     unbounded = ranges.from_bottom and k == 0
     if not unbounded and facts & HAS_HIGH and compare_cuts(&high, &ranges.cuts[2 * k]) <= 0:
         return weaken(on_disjoint, facts)
@@ -312,35 +311,24 @@ def gather(
 
 # -- selections ---------------------------------------------------------------------------------
 
-def narrow(
-    const int32_t[::1] selection,
-    const uint8_t[::1] verdicts not None,
-    const uint8_t[::1] so_far,
-):
-    """Drop what cannot match: the remaining indices and their weakest verdict so far."""
+def narrow(const int32_t[::1] selection, const uint8_t[::1] verdicts not None):
+    """The indices that are left when what cannot match is dropped."""
     cdef int64_t m = verdicts.shape[0], j, kept = 0
     cdef bint everything = selection is None
-    cdef bint first = so_far is None
-    if (not everything and selection.shape[0] != m) or (not first and so_far.shape[0] != m):
+    if not everything and selection.shape[0] != m:
         raise ValueError("columns differ in length")
     with nogil:
         for j in range(m):
             kept += verdicts[j] != CANNOT_MATCH
-    rest = np.empty(kept, np.int32)
-    weakest = np.empty(kept, np.uint8)
-    cdef int32_t[::1] rest_view = rest
-    cdef uint8_t[::1] weakest_view = weakest
+    result = np.empty(kept, np.int32)
+    cdef int32_t[::1] out = result
     kept = 0
     with nogil:
         for j in range(m):
-            if verdicts[j] == CANNOT_MATCH:
-                continue
-            rest_view[kept] = <int32_t>j if everything else selection[j]
-            weakest_view[kept] = verdicts[j]
-            if not first and so_far[j] < verdicts[j]:
-                weakest_view[kept] = so_far[j]
-            kept += 1
-    return rest, weakest
+            if verdicts[j] != CANNOT_MATCH:
+                out[kept] = <int32_t>j if everything else selection[j]
+                kept += 1
+    return result
 
 
 # -- zones --------------------------------------------------------------------------------------

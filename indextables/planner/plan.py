@@ -1,0 +1,373 @@
+"""From filters to the fewest splits.
+
+``Planner.plan`` runs the stages in order: bind, partition values, min/max, cross-references,
+limit. Each narrows the list of splits that the next one looks at; what none of them can exclude
+is kept. A ``Plan`` holds the outcome and answers questions about it lazily: the splits, the
+residual predicate and its tasks, the report, the explanation, the reason for one split.
+
+A plan is exact about what it drops, never about what it keeps. ``count()`` answers from the log
+alone when every kept split must match; ``limit`` is met from such splits first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from indextables.config import Config
+from indextables.errors import PlanningError, UnknownColumnError
+from indextables.expr.predicate import Predicate, Undecided, leaves
+from indextables.planner import xref
+from indextables.planner.binding import bind_cached
+from indextables.planner.program import BOUNDS, CONSTANT, PARTITION, Options, Program
+from indextables.planner.report import PlanReport, StageReport
+from indextables.planner.residual import ResidualGroup, residual_groups, shared_residual
+from indextables.planner.resolve import Target, resolve
+from indextables.planner.tasks import (
+    SplitTask,
+    deal_out,
+    default_parallelism,
+    split_refs,
+    splits_per_task,
+)
+from indextables.planner.verdict import MUST_MATCH, Int64s, Selection, Verdicts
+
+
+class Stage(NamedTuple):
+    """A stage as it ran; ``selection`` of ``None`` is every split."""
+
+    name: str
+    columns: tuple[str, ...]
+    selection: Selection | None
+    seconds: float
+    detail: str = ""
+
+
+class Planner:
+    """Plans queries over one snapshot."""
+
+    def __init__(
+        self,
+        table: Any,
+        *,
+        config: Config | None = None,
+        options: Mapping[str, Any] | None = None,
+        xref_router: xref.XRefRouter | None = None,
+        time_zone: str = "UTC",
+        case_sensitive: bool = False,
+        parallelism: int | None = None,
+    ) -> None:
+        self.target: Target = resolve(table, config)
+        self.snapshot = self.target.snapshot
+        self.config = Config.of(options, self.target.config) if options else self.target.config
+        self.xref_router = xref_router or self.target.xref_router
+        self.time_zone = time_zone
+        self.case_sensitive = case_sensitive
+        self.parallelism = parallelism or default_parallelism()
+
+    def bind(self, filters: Any) -> Predicate:
+        """The predicate of filters in any form; bound once per snapshot and filter."""
+        return bind_cached(
+            filters,
+            self.snapshot,
+            self.time_zone,
+            self.case_sensitive,
+            self.config["indexquery.indexall.maxUnqualifiedFields"],
+        )
+
+    def plan(
+        self, filters: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> Plan:
+        """The splits that can hold matching rows, and what is left to check in them."""
+        start = time.perf_counter()
+        names = self._columns(columns)
+        if limit is not None and limit < 0:
+            raise PlanningError(f"a limit cannot be {limit}")
+        predicate = self.bind(filters)
+        bound = time.perf_counter()
+        program = Program(predicate, self.snapshot, self._options())
+        stages = list(self._narrow(program))
+        if limit is not None:
+            stages.extend(_meet_limit(program, stages[-1].selection, limit))
+        end = time.perf_counter()
+        return Plan(self, program, names, limit, stages, bound - start, end - start)
+
+    def _options(self) -> Options:
+        return Options(
+            prefixes=self.config["filter.stringStartsWith.pushdown"],
+            patterns=self.config["filter.stringPattern.pushdown"],
+        )
+
+    def _columns(self, columns: Sequence[str] | None) -> tuple[str, ...] | None:
+        if columns is None:
+            return None
+        known = {name if self.case_sensitive else name.lower(): name for name in self._names()}
+        found = []
+        for column in columns:
+            name = known.get(column if self.case_sensitive else column.lower())
+            if name is None:
+                raise UnknownColumnError.of(column, self._names())
+            found.append(name)
+        return tuple(found)
+
+    def _names(self) -> list[str]:
+        return list(self.snapshot.schema.names)
+
+    def _narrow(self, program: Program) -> Iterator[Stage]:
+        selection: Selection | None = None
+        yield Stage("list", (), None, 0.0)
+        known = CONSTANT
+        for name, stage in (("partition", PARTITION), ("min/max", BOUNDS)):
+            known |= stage
+            last = stage == BOUNDS
+            if not last and not program.knows(stage):
+                continue
+            start = time.perf_counter()
+            narrowed = program.narrow(selection, known)
+            if last:
+                narrowed = program.without_empty(narrowed)
+            seconds = time.perf_counter() - start
+            if not last or narrowed is not selection or program.knows(stage):
+                selection = narrowed
+                yield Stage(name, tuple(program.columns(stage)), selection, seconds)
+        yield from self._route(program, selection)
+
+    def _route(self, program: Program, selection: Selection | None) -> Iterator[Stage]:
+        if self.xref_router is None:
+            return
+        left = shared_residual(program, selection)
+        count = program.count if selection is None else len(selection)
+        reason = xref.skip_reason(self.xref_router, self.config, count, left)
+        if reason is not None:
+            yield Stage("xref", (), selection, 0.0, f"skipped: {reason}")
+            return
+        routed = xref.route(self.xref_router, self.snapshot, selection, left, self.config)
+        yield Stage("xref", routed.columns, routed.selection, routed.seconds, routed.detail)
+
+
+def _meet_limit(program: Program, selection: Selection | None, limit: int) -> Iterator[Stage]:
+    """Enough splits in which every row matches make all others unnecessary."""
+    start = time.perf_counter()
+    chosen = np.arange(program.count, dtype=np.int32) if selection is None else selection
+    rows = program.snapshot.num_records[chosen]
+    sure = (program.verdicts(selection) == MUST_MATCH) & (rows > 0)
+    certain = np.cumsum(rows[sure])
+    if limit == 0 or (len(certain) and certain[-1] >= limit):
+        needed = 0 if limit == 0 else int(np.searchsorted(certain, limit)) + 1
+        detail = f"{needed} splits hold {limit} matching rows"
+        seconds = time.perf_counter() - start
+        yield Stage("limit", (), chosen[sure][:needed], seconds, detail)
+
+
+class SplitList(Sequence[Any]):
+    """The plan's splits as the log's entries, each built when asked for."""
+
+    def __init__(self, snapshot: Any, indices: Int64s) -> None:
+        self._snapshot = snapshot
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, i: int) -> Any: ...
+    @overload
+    def __getitem__(self, i: slice) -> SplitList: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return SplitList(self._snapshot, self._indices[i])
+        return self._snapshot.file(int(self._indices[i]))
+
+    def __repr__(self) -> str:
+        return f"SplitList({len(self)} of {self._snapshot.num_files})"
+
+
+class Plan:
+    """What a query has to read, and why."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        program: Program,
+        columns: tuple[str, ...] | None,
+        limit: int | None,
+        stages: list[Stage],
+        bind_seconds: float,
+        seconds: float,
+    ) -> None:
+        self.planner = planner
+        self.program = program
+        self.snapshot = planner.snapshot
+        self.predicate: Predicate = program.predicate
+        self.columns = columns
+        self.limit = limit
+        self.stages = stages
+        self.bind_seconds = bind_seconds
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        selection = self.stages[-1].selection
+        return self.program.count if selection is None else len(selection)
+
+    # -- splits ---------------------------------------------------------------------------------
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Numbers of the kept splits, ascending."""
+        selection = self.stages[-1].selection
+        if selection is None:
+            return np.arange(self.program.count, dtype=np.int32)
+        return selection
+
+    @property
+    def indices(self) -> Int64s:
+        """The same as 64-bit numbers."""
+        return self.selection.astype(np.int64)
+
+    @property
+    def splits(self) -> SplitList:
+        """The kept splits as the log's entries."""
+        return SplitList(self.snapshot, self.indices)
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        """One verdict for each kept split."""
+        return self.program.verdicts(self.stages[-1].selection)
+
+    @property
+    def must_match(self) -> int:
+        """How many of the kept splits match with every row."""
+        return int(np.count_nonzero(self.verdicts == MUST_MATCH))
+
+    @cached_property
+    def residual(self) -> Predicate:
+        """What is left to check in any of the kept splits."""
+        return shared_residual(self.program, self.stages[-1].selection)
+
+    @cached_property
+    def residual_groups(self) -> list[ResidualGroup]:
+        """The kept splits by what is left to check in them."""
+        return residual_groups(self.program, self.selection)
+
+    def count(self) -> int | None:
+        """How many rows match, when the log alone can tell."""
+        rows = self.snapshot.num_records[self.selection]
+        if self.must_match < len(self) or (len(rows) and int(rows.min()) < 0):
+            return None
+        total = int(rows.sum())
+        return total if self.limit is None else min(total, self.limit)
+
+    @property
+    def undecided(self) -> tuple[Undecided, ...]:
+        """Parts of the residual that only a full engine can decide."""
+        return tuple(leaf for leaf in leaves(self.residual) if isinstance(leaf, Undecided))
+
+    def check_decidable(self) -> None:
+        """Raise unless every part left to check can be checked without another engine."""
+        from indextables.expr.evaluate import can_evaluate
+
+        if not can_evaluate(self.residual):
+            parts = ", ".join(sorted({leaf.text for leaf in self.undecided}))
+            raise PlanningError(
+                f"cannot evaluate {parts or self.residual!r} here",
+                hint="Run the query through Spark, or rewrite this condition",
+            )
+
+    @cached_property
+    def tasks(self) -> list[SplitTask]:
+        """The kept splits in groups, each with its residual predicate."""
+        planner = self.planner
+        per_task = splits_per_task(planner.config, len(self), planner.parallelism)
+        found: list[tuple[int, int, SplitTask]] = []
+        for group in self.residual_groups:
+            members = self.selection[group.positions]
+            sure = bool((self.verdicts[group.positions] == MUST_MATCH).all())
+            for part in deal_out(self.snapshot.sizes[members], per_task):
+                chosen = members[part]
+                task = SplitTask(
+                    splits=tuple(split_refs(self.snapshot, chosen.tolist())),
+                    predicate=group.predicate,
+                    columns=self.columns,
+                    limit=self.limit,
+                    table_path=planner.target.path,
+                    storage_options=planner.target.storage_options,
+                )
+                found.append((0 if sure and self.limit is not None else 1, int(chosen[0]), task))
+        return [task for _, _, task in sorted(found, key=lambda entry: entry[:2])]
+
+    # -- explanation ----------------------------------------------------------------------------
+
+    @cached_property
+    def report(self) -> PlanReport:
+        """Counters, bytes and durations of each stage."""
+        stages = tuple(self._stage_reports())
+        rows = self.snapshot.num_records[self.selection]
+        known = not len(rows) or int(rows.min()) >= 0
+        return PlanReport(
+            version=self.snapshot.version,
+            splits_total=self.program.count,
+            splits_selected=len(self),
+            bytes_total=self._bytes_of(None),
+            bytes_selected=stages[-1].bytes_out,
+            must_match=self.must_match,
+            rows=self.count(),
+            most_rows=int(rows.sum()) if known else None,
+            bind_seconds=self.bind_seconds,
+            seconds=self.seconds,
+            stages=stages,
+        )
+
+    def _stage_reports(self) -> Iterator[StageReport]:
+        before = self.program.count
+        for stage in self.stages:
+            after = self.program.count if stage.selection is None else len(stage.selection)
+            size = self._bytes_of(stage.selection)
+            yield StageReport(
+                stage.name, stage.columns, before, after, size, stage.seconds, stage.detail
+            )
+            before = after
+
+    def _bytes_of(self, selection: Selection | None) -> int:
+        if selection is not None:
+            return int(self.snapshot.sizes[selection].sum())
+        derived = self.snapshot.derived
+        if "planner.bytes" not in derived:
+            derived["planner.bytes"] = int(self.snapshot.sizes.sum())
+        return int(derived["planner.bytes"])
+
+    def explain(self, format: str = "text") -> str:
+        """The plan as text, JSON or a web page."""
+        from indextables.planner.explain import render
+
+        return render(self, format)
+
+    def why(self, split_path: str) -> str:
+        """Which rule, on which statistic, kept or dropped one split."""
+        from indextables.planner.why import why
+
+        return why(self, split_path)
+
+    def _repr_html_(self) -> str:
+        from indextables.planner.html import fragment
+
+        return fragment(self)
+
+    def __repr__(self) -> str:
+        from indextables.planner.explain import funnel
+
+        return f"Plan({funnel(self)})"
+
+
+def plan(
+    filters: Any,
+    table: Any,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Plan once: ``plan("status = 500", table)``; the options override the table's settings."""
+    return Planner(table, options=options).plan(filters, columns, limit)

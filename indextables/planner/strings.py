@@ -1,0 +1,110 @@
+"""Strings as ranges between cuts.
+
+Strings are compared by their UTF-8 bytes, here and in every statistic. A *cut* is a place between
+strings: just before a string, just after it, or at the end of everything that starts with it.
+Every string test then is a set of ranges between two cuts:
+
+    s = v        [before v, after v)            s >= v      [before v, ...)
+    s < v        [..., before v)                s LIKE 'p%' [before p, end of p)
+
+There is no "next string" to compute, so no code point to increment, no surrogate to skip and no
+last character that cannot rise. A stored maximum that was cut is the prefix of the real one: its
+upper end is the end of the prefix.
+
+LIKE: a literal run before the first wildcard is a prefix; a pattern that is nothing else but a
+prefix and ``%`` is exactly that prefix; one without wildcards is an equality.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from indextables.errors import PlanningError
+from indextables.expr.predicate import Match
+from indextables.native._bounds import prefix_key
+
+BEFORE, AFTER, END = 0, 1, 2
+Cut: TypeAlias = tuple[bytes, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A LIKE pattern taken apart.
+
+    ``prefix`` is its literal beginning. ``rest`` is empty (an equality), ``%`` (exactly a prefix)
+    or something that bounds cannot decide.
+    """
+
+    prefix: str
+    rest: str
+
+
+def cut(text: str, kind: int) -> Cut:
+    data = text.encode()
+    return data, kind, prefix_key(data, kind == END)
+
+
+def prefix_range(prefix: str) -> list[Cut | None]:
+    """All strings that start with ``prefix``; with the empty one, all strings."""
+    return [cut(prefix, BEFORE), cut(prefix, END)] if prefix else [None, None]
+
+
+def point_ranges(values: Iterable[str]) -> list[Cut | None]:
+    """Exactly these strings, which are ascending in byte order."""
+    return [end for v in values for end in (cut(v, BEFORE), cut(v, AFTER))]
+
+
+def parse_like(pattern: str, escape: str) -> Pattern:
+    """Split a pattern at its first wildcard, honouring escapes as Spark does."""
+    literal: list[str] = []
+    i = 0
+    while i < len(pattern):
+        char = pattern[i]
+        if escape and char == escape:
+            i += 1
+            if i == len(pattern):
+                raise PlanningError(
+                    f"LIKE pattern '{pattern}' ends with its escape character",
+                    hint="Double the character, or choose another with ESCAPE",
+                )
+            literal.append(pattern[i])
+        elif char in "%_":
+            rest = pattern[i:]
+            return Pattern("".join(literal), "%" if set(rest) == {"%"} else rest)
+        else:
+            literal.append(char)
+        i += 1
+    return Pattern("".join(literal), "")
+
+
+def like_regex(pattern: str, escape: str) -> re.Pattern[str]:
+    """The pattern as a regular expression over whole strings."""
+    parts: list[str] = []
+    i = 0
+    while i < len(pattern):
+        char = pattern[i]
+        if escape and char == escape and i + 1 < len(pattern):
+            i += 1
+            parts.append(re.escape(pattern[i]))
+        elif char == "%":
+            parts.append(".*")
+        elif char == "_":
+            parts.append(".")
+        else:
+            parts.append(re.escape(char))
+        i += 1
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def matches(kind: Match, pattern: str, escape: str, value: str) -> bool:
+    """Does one known string match? (Partition values are known strings.)"""
+    if kind is Match.PREFIX:
+        return value.startswith(pattern)
+    if kind is Match.SUFFIX:
+        return value.endswith(pattern)
+    if kind is Match.CONTAINS:
+        return pattern in value
+    return like_regex(pattern, escape).fullmatch(value) is not None

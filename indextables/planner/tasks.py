@@ -1,0 +1,105 @@
+"""Splits grouped into tasks: small, picklable, about equally heavy.
+
+``spark.indextables.read.splitsPerTask`` is a number or ``auto``: one split per task while the
+splits are at most twice the parallelism, else as many as make four tasks per core, at most
+``read.maxSplitsPerTask``. Within that number splits are dealt out by size, the largest first, each
+to the lightest task. All splits of a task share their residual predicate.
+
+With a limit every task stops at it; splits in which every row matches come first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.config import Config
+from indextables.errors import ConfigError
+from indextables.expr.predicate import Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRef:
+    """What a reader needs to open one split without the log."""
+
+    path: str
+    size: int
+    footer_start: int
+    footer_end: int
+    num_records: int
+    partition_values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTask:
+    """A group of splits, the predicate left to check in them, and where they live."""
+
+    splits: tuple[Any, ...]
+    predicate: Predicate
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    table_path: str = ""
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return sum(int(split.size) for split in self.splits)
+
+
+def splits_per_task(config: Config, splits: int, parallelism: int) -> int:
+    """How many splits one task takes at most."""
+    asked = str(config["read.splitsPerTask"]).strip().lower()
+    if asked != "auto":
+        if not asked.isdigit() or int(asked) < 1:
+            raise ConfigError(
+                f"spark.indextables.read.splitsPerTask = '{asked}' is neither auto nor a number"
+            )
+        return int(asked)
+    if splits <= 2 * parallelism:
+        return 1
+    return min(-(-splits // (4 * parallelism)), int(config["read.maxSplitsPerTask"]))
+
+
+def default_parallelism() -> int:
+    """Cores of this machine, for plans outside Spark."""
+    return os.cpu_count() or 1
+
+
+def deal_out(sizes: Sequence[int] | npt.NDArray[Any], per_task: int) -> list[list[int]]:
+    """Positions of ``sizes`` in groups of at most ``per_task`` and about equal total size."""
+    count = -(-len(sizes) // per_task)
+    if per_task == 1 or count <= 1:
+        return [[i] for i in range(len(sizes))] if per_task == 1 else [list(range(len(sizes)))][:count]
+    groups: list[list[int]] = [[] for _ in range(count)]
+    lightest = [(0, k) for k in range(count)]
+    for i in np.argsort(-np.asarray(sizes, np.int64), kind="stable").tolist():
+        weight, k = heapq.heappop(lightest)
+        groups[k].append(i)
+        if len(groups[k]) < per_task:
+            heapq.heappush(lightest, (weight + int(sizes[i]), k))
+    return [sorted(group) for group in groups if group]
+
+
+def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
+    """References to some splits of a snapshot."""
+    paths = snapshot.paths
+    sizes, rows = snapshot.sizes, snapshot.num_records
+    starts, ends = snapshot.footer_starts, snapshot.footer_ends
+    values = [(c, *snapshot.partition_codes(c)) for c in snapshot.partition_columns]
+    return [
+        SplitRef(
+            path=paths[i].as_py(),
+            size=int(sizes[i]),
+            footer_start=int(starts[i]),
+            footer_end=int(ends[i]),
+            num_records=int(rows[i]),
+            partition_values={c: texts[codes[i]] for c, codes, texts in values},
+        )
+        for i in indices
+    ]

@@ -1,0 +1,84 @@
+"""The cross-reference stage: ask a router which candidate splits can hold the asked terms.
+
+The planner knows a router only by this protocol. A router may drop a split only when its filter
+proves that the predicate has no row there; splits it does not cover it keeps. The stage is left
+out when it is switched off, when there is no router, or when so few candidates are left that
+opening them is cheaper than asking.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError, PlanningError
+from indextables.expr.predicate import TRUE, Predicate
+from indextables.planner.verdict import Int64s, Selection
+
+
+class RouteResult(Protocol):
+    """``keep[j]`` is 0 when candidate ``j`` cannot match; ``report`` says how that was found."""
+
+    @property
+    def keep(self) -> npt.NDArray[Any]: ...
+    @property
+    def report(self) -> Any: ...
+
+
+class XRefRouter(Protocol):
+    """Whoever holds the cross-references of a table."""
+
+    def route(self, snapshot: Any, candidates: Int64s, predicate: Predicate) -> RouteResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The stage's outcome."""
+
+    selection: Selection | None
+    columns: tuple[str, ...]
+    detail: str
+    seconds: float
+    report: Any = None
+
+
+def skip_reason(
+    router: XRefRouter | None, config: Config, candidates: int, predicate: Predicate
+) -> str | None:
+    """Why the stage does not run; ``None`` when it does."""
+    if router is None:
+        return "no cross-references"
+    if not config["xref.query.enabled"]:
+        return "switched off"
+    least = config["xref.query.minSplitsForXRef"]
+    if candidates < least:
+        return f"{candidates} candidates, fewer than {least}"
+    return "nothing left to ask" if predicate == TRUE else None
+
+
+def route(
+    router: XRefRouter, snapshot: Any, selection: Selection | None, predicate: Predicate, config: Config
+) -> Routed:
+    """Ask the router; a failure keeps every split unless the settings want it raised."""
+    start = time.perf_counter()
+    candidates = (
+        np.arange(snapshot.num_files) if selection is None else selection.astype(np.int64)
+    )
+    try:
+        result = router.route(snapshot, candidates, predicate)
+    except IndexTablesError as error:
+        if not config["xref.query.fallbackOnError"]:
+            raise
+        return Routed(selection, (), f"failed, kept all: {error}", time.perf_counter() - start)
+    keep = np.asarray(result.keep, bool)
+    if keep.shape != candidates.shape:
+        raise PlanningError(f"a router judged {len(keep)} of {len(candidates)} candidates")
+    rest = candidates[keep].astype(np.int32)
+    columns = tuple(getattr(result.report, "columns", ()))
+    detail = str(getattr(result.report, "detail", ""))
+    return Routed(rest, columns, detail, time.perf_counter() - start, result.report)
