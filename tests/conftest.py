@@ -33,6 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SEED] = seed
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long form of a test runs only when asked for: ``-m slow`` or INDEXTABLES_SLOW=1."""
+    if "slow" in config.option.markexpr or os.environ.get("INDEXTABLES_SLOW") == "1":
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="long form, run with -m slow"))
+
+
 SEED = pytest.StashKey[int]()
 
 
