@@ -1,0 +1,154 @@
+"""Running a plan in this process: tasks in a few threads, results in the plan's order.
+
+Decoding and searching release the GIL, so threads are enough. A limit stops early: tasks that have
+not started never do. Nothing is capped otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from indextables.config import Config
+from indextables.expr.predicate import TRUE
+from indextables.planner import Plan
+from indextables.planner.tasks import SplitTask
+from indextables.splits.access import count_split, read_split
+from indextables.splits.reader import SplitReader
+from indextables.storage.base import Store
+
+if TYPE_CHECKING:
+    from indextables.table.table import Table
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def read_task(
+    store: Store,
+    task: SplitTask,
+    schema: pa.Schema,
+    config: Config,
+    batch_rows: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one task; used here and in Spark tasks alike."""
+    left = task.limit
+    columns = schema.names if task.columns is None else list(task.columns)
+    for split in task.splits:
+        if left is not None and left <= 0:
+            return
+        batches = read_split(
+            SplitReader.open(store, split, config=config),
+            task.predicate,
+            columns,
+            limit=left,
+            partition_values=split.partition_values,
+            schema=schema,
+            batch_rows=batch_rows or config["read.batchRows"],
+        )
+        for batch in batches:
+            left = None if left is None else left - batch.num_rows
+            yield batch
+
+
+def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
+    """How many rows of one task match."""
+    total = 0
+    for split in task.splits:
+        if task.predicate == TRUE and split.num_records >= 0:
+            total += split.num_records
+            continue
+        total += count_split(
+            SplitReader.open(store, split, config=config),
+            task.predicate,
+            partition_values=split.partition_values,
+            schema=schema,
+        )
+    return total
+
+
+def reader(table: Table, plan: Plan, batch_rows: int | None = None) -> pa.RecordBatchReader:
+    """Stream the plan's rows."""
+    return pa.RecordBatchReader.from_batches(
+        output_schema(table.schema, plan.columns), batches(table, plan, batch_rows)
+    )
+
+
+def batches(table: Table, plan: Plan, batch_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The plan's rows in batches, in the order of its tasks, at most its limit."""
+    plan.check_decidable()
+
+    def run(task: SplitTask) -> list[pa.RecordBatch]:
+        return list(read_task(table.store, task, table.schema, table.config, batch_rows))
+
+    left = plan.limit
+    for found in in_order(run, plan.tasks):
+        for batch in found:
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+            if left == 0:
+                return
+
+
+def collect(table: Table, plan: Plan) -> pa.Table:
+    """All rows of the plan."""
+    schema = output_schema(table.schema, plan.columns)
+    return pa.Table.from_batches(list(batches(table, plan)), schema=schema)
+
+
+def count(table: Table, plan: Plan) -> int:
+    """How many rows the plan matches; no split is opened where the log can tell."""
+    known = plan.count()
+    if known is not None:
+        return known
+    plan.check_decidable()
+
+    def run(task: SplitTask) -> int:
+        return count_task(table.store, task, table.schema, table.config)
+
+    return sum(in_order(run, plan.tasks))
+
+
+def output_schema(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """The schema of a projection."""
+    if columns is None:
+        return schema
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def in_order(run: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
+    """``run`` over the items in threads, a few ahead; results in order, errors at once."""
+    waiting = deque(items)
+    count = min(workers or os.cpu_count() or 1, len(waiting))
+    if count <= 1:
+        yield from map(run, waiting)
+        return
+    with ThreadPoolExecutor(count, thread_name_prefix="indextables") as pool:
+        running: deque[Future[R]] = deque()
+        try:
+            while waiting or running:
+                while waiting and len(running) < 2 * count:
+                    running.append(pool.submit(run, waiting.popleft()))
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def aggregate(
+    table: Table,
+    plan: Plan,
+    aggregates: Mapping[str, str | tuple[str, str]] | Sequence[Any],
+    group_by: Sequence[Any] = (),
+) -> pa.Table:
+    """Exact aggregates over the plan's rows."""
+    from indextables.table.aggregating import aggregate_plan
+
+    return aggregate_plan(table, plan, aggregates, group_by)

@@ -1,0 +1,178 @@
+"""A table at one version, without Spark.
+
+A ``Table`` is a view of one snapshot: what it answers does not change under it. ``refresh()`` gives
+the newest. Reading plans first (``Plan`` says which splits survived and why), then opens only those
+splits, filter columns first, and returns Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from indextables.config import Config
+from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
+from indextables.mapping import DocMapping
+from indextables.planner import Plan, Planner
+from indextables.storage.base import Store
+from indextables.table import execute, render, searching
+from indextables.table.changes import Difference, difference
+from indextables.table.verbs import Verbs
+
+if TYPE_CHECKING:
+    from indextables.log.history import HistoryEntry
+
+
+def open_table(
+    path: str,
+    version: int | None = None,
+    timestamp: Any = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Table:
+    """Open the table at ``path``, now or as it was at a version or moment."""
+    log = TransactionLog.open(path, storage_options=storage_options, config=Config.of(options))
+    return Table(log, log.snapshot(version=version, timestamp=timestamp))
+
+
+class Table(Verbs):
+    """One table at one version."""
+
+    def __init__(self, log: TransactionLog, snapshot: Snapshot) -> None:
+        self.log = log
+        self.snapshot = snapshot
+        self.last_plan: Plan | None = None
+
+    # -- facts, none of which does I/O ----------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        return self.log.path
+
+    @property
+    def store(self) -> Store:
+        return self.log.store
+
+    @property
+    def config(self) -> Config:
+        return self.log.config
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.snapshot.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.snapshot.partition_columns
+
+    @property
+    def mapping(self) -> DocMapping:
+        """How each column is indexed."""
+        known = self.snapshot.table_mapping
+        return known or DocMapping.for_schema(self.schema, self.partition_columns)
+
+    def __repr__(self) -> str:
+        return render.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return render.as_html(self)
+
+    # -- other versions -------------------------------------------------------------------------
+
+    def refresh(self) -> Table:
+        """The table as it is now; reads only what is new."""
+        return Table(self.log, self.log.snapshot())
+
+    def at(self, version: int | None = None, timestamp: Any = None) -> Table:
+        """The table as it was."""
+        return Table(self.log, self.log.snapshot(version=version, timestamp=timestamp))
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """What was committed, newest first."""
+        return self.log.history(limit)
+
+    def diff(self, a: int, b: int | None = None) -> Difference:
+        """The splits added and removed between two versions (``b``: this one)."""
+        newer = self.snapshot if b is None else self.log.snapshot(version=b)
+        return difference(self.log.snapshot(version=a), newer)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def plan(
+        self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> Plan:
+        """Which splits a query needs, and why."""
+        self.last_plan = Planner(self).plan(where, columns=columns, limit=limit)
+        return self.last_plan
+
+    def explain(self, where: Any = None, format: str = "text") -> str:
+        """The plan of a query, as text, json or html."""
+        return self.plan(where).explain(format)
+
+    def scan(
+        self,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        batch_rows: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream the matching rows in batches."""
+        plan = self.plan(where, columns, limit)
+        return execute.reader(self, plan, batch_rows)
+
+    def to_arrow(
+        self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> pa.Table:
+        """The matching rows as one Arrow table."""
+        return execute.collect(self, self.plan(where, columns, limit))
+
+    def to_pandas(
+        self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> Any:
+        """The matching rows as a pandas frame."""
+        return self.to_arrow(where, columns, limit).to_pandas()
+
+    def count(self, where: Any = None) -> int:
+        """How many rows match; from the log alone where it can tell."""
+        return execute.count(self, self.plan(where, columns=()))
+
+    def aggregate(
+        self,
+        aggregates: Mapping[str, str | tuple[str, str]] | Sequence[Any],
+        group_by: Sequence[Any] = (),
+        where: Any = None,
+    ) -> pa.Table:
+        """Exact count, min, max, sum, avg, by groups, without materialising rows."""
+        return execute.aggregate(self, self.plan(where, columns=()), aggregates, group_by)
+
+    def search(
+        self,
+        query: str,
+        columns: Sequence[str] | None = None,
+        limit: int = 10,
+        *,
+        fields: Sequence[str] | None = None,
+        where: Any = None,
+        snippet: str | None = None,
+    ) -> pa.Table:
+        """The best ``limit`` rows for a search string, with ``_score``, best first.
+
+        ``fields`` are searched where the query names none (default: every text column);
+        ``snippet`` names a column whose highlighted excerpt is added as ``_snippet``.
+        """
+        request = searching.Request(query, columns, limit, fields, where, snippet)
+        return searching.search(self, request)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.scan())
+
+    def __len__(self) -> int:
+        return self.count()
