@@ -93,15 +93,14 @@ def _simple_type(name: str) -> pa.DataType:
 def _struct_fields(node: dict[str, Any]) -> list[pa.Field]:
     if node.get("type") != "struct":
         raise SchemaMismatchError("schema text is not a Spark struct")
-    return [
-        pa.field(
-            f["name"],
-            type_from_json(f["type"]),
-            bool(f.get("nullable", True)),
-            {"spark": json.dumps(f["metadata"])} if f.get("metadata") else None,
-        )
-        for f in node["fields"]
-    ]
+    return [_struct_field(f) for f in node["fields"]]
+
+
+def _struct_field(node: dict[str, Any]) -> pa.Field:
+    dtype = type_from_json(node["type"])
+    nullable = bool(node.get("nullable", True)) or dtype == pa.null()
+    metadata = {"spark": json.dumps(node["metadata"])} if node.get("metadata") else None
+    return pa.field(node["name"], dtype, nullable, metadata)
 
 
 def type_to_json(dtype: pa.DataType) -> Any:

@@ -34,7 +34,9 @@ types = st.recursive(
 
 @given(st.lists(st.tuples(types, st.booleans()), max_size=5))
 def test_json_round_trip(columns: list[tuple[pa.DataType, bool]]) -> None:
-    schema = pa.schema([pa.field(f"c{i}", t, n) for i, (t, n) in enumerate(columns)])
+    schema = pa.schema(
+        [pa.field(f"c{i}", t, n or t == pa.null()) for i, (t, n) in enumerate(columns)]
+    )
     assert schema_from_json(schema_to_json(schema)) == schema
     assert normalize_schema(schema) == schema
 
