@@ -156,6 +156,14 @@ def _restore(cls, raw, num_keys):
     return filter
 
 
+def index_functions(uint64_t key, uint64_t seed, uint32_t segment_length, uint32_t count_length):
+    """(hash, three slots, 16-bit fingerprint) of a key in a shape: what the vectors pin."""
+    cdef Shape shape = Shape(seed, segment_length, count_length, 0)
+    cdef uint64_t h = fmix64(key + seed)
+    cdef Slots3 at = slots_of(&shape, h)
+    return h, (at.a, at.b, at.c), fingerprint(h)
+
+
 cdef void _holds_many(
     const Shape* shape, const slot_t* slots, const uint64_t[::1] keys, uint8_t[::1] out
 ) noexcept nogil:

@@ -338,3 +338,14 @@ cdef object construct(object keys, slot_t _width, Shape* shape, uint64_t sized_f
     finally:
         free(work.words)
         free(work.order)
+
+
+def shape_of(uint64_t keys, bint round_segments=False):
+    """(segment length, segment count length, slots) for a number of keys."""
+    cdef Shape shape = shape_for(keys, round_segments)
+    return shape.segment_length, shape.segment_count_length, shape.slots
+
+
+def seed_of(uint64_t index):
+    """The seed of attempt ``index``."""
+    return seed_number(index)
