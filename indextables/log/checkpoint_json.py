@@ -102,6 +102,8 @@ def _write_parts(
 def _publish(store: Store, version: int, data: bytes) -> bool:
     """Create the checkpoint's own file; "it exists" may be our own bytes after a lost reply."""
     path = checkpoint_path(version)
+    if store.exists(path):
+        return False
     try:
         store.put_if_absent(path, data)
     except ObjectExistsError:

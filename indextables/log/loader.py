@@ -106,7 +106,7 @@ def _load(store: Store, config: Config, listing: LogListing, version: int | None
     start = _start(store, config, listing, last)
     run = [v for v in listing.run_after(start.version) if v <= last]
     reached = run[-1] if run else start.version
-    if version is not None and reached != version:
+    if version is not None and (reached != version or version < 0):
         raise not_found(version, listing, store)
     changes = read_versions(store, config, run, listing)
     if start.snapshot is None:
@@ -154,7 +154,7 @@ def missing_first(store: Store) -> CorruptFileError:
 
 
 def not_found(version: int, listing: LogListing, store: Store) -> VersionNotFoundError:
-    known = reachable_versions(listing)
+    known = reachable_versions(list_log(store) if listing.since else listing)
     shown = f"{known[0]} to {known[-1]}" if known else "none"
     return VersionNotFoundError(
         f"version {version} cannot be read",
