@@ -46,6 +46,16 @@ cdef enum:
     LEVEL_MAX = 19              # beyond it zstd's window exceeds WINDOW_MAX
 
 
+cdef int _check_reserved(const uint8_t[::1] head) except -1:
+    """Versions 1 and 2 leave bytes 0; a version 3 file damaged into one of them does not."""
+    cdef int at
+    cdef int first = 16 if head[4] == 1 else 17
+    for at in range(first, HEADER_SIZE):
+        if head[at] and not (head[4] == 2 and 20 <= at < 24):
+            return corrupt_at(at, b"reserved bytes of the header are not 0")
+    return 0
+
+
 cdef int _read_header(Cursor* c, Header* header) except -1:
     cdef const uint8_t* magic = cursor_take(c, 4)
     if magic[:4] != b"FXRF":
@@ -205,6 +215,8 @@ def read_fxrf(buffer):
     cdef FxrfFile file = FxrfFile.__new__(FxrfFile)
     cursor_over(&c, view, 0)
     _read_header(&c, &file.header)
+    if file.header.version < 3:
+        _check_reserved(view)
     file.owner = _payload_of(&file.header, memoryview(buffer).cast("B"))
     file.payload = file.owner
     file.filter_class = BinaryFuse8 if file.header.filter_type == 1 else BinaryFuse16
