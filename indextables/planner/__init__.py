@@ -1,1 +1,28 @@
+"""From filters to the fewest splits: partitions, bounds, cross-references, tasks, explanations."""
 
+from __future__ import annotations
+
+from indextables.expr import ast, filters
+from indextables.planner.explain import explain
+from indextables.planner.plan import Plan, Planner, plan
+from indextables.planner.query import QueryPart, to_query
+from indextables.planner.report import PlanReport, StageReport
+from indextables.planner.tasks import SplitTask
+from indextables.planner.verdict import CANNOT_MATCH, MAY_MATCH, MUST_MATCH
+
+__all__ = [
+    "CANNOT_MATCH",
+    "MAY_MATCH",
+    "MUST_MATCH",
+    "Plan",
+    "PlanReport",
+    "Planner",
+    "QueryPart",
+    "SplitTask",
+    "StageReport",
+    "ast",
+    "explain",
+    "filters",
+    "plan",
+    "to_query",
+]

@@ -93,7 +93,7 @@ def typed_values(texts: list[str | None], dtype: pa.DataType) -> BoundsColumn:
         return _text_points(texts, is_null)
     n = len(texts)
     lows, highs = np.full(n, KEY_MIN, np.int64), np.full(n, KEY_MAX, np.int64)
-    known = np.zeros(n, np.uint8)
+    known = np.zeros(n, bool)
     if kind is not None and n:
         scale = dtype.scale if kind == "decimal" else 0
         known = _parse_points(kind, scale, texts, lows, highs)
@@ -119,7 +119,7 @@ def _parse_points(
         trusted = np.zeros(n, np.uint8)
         for out, flag, upper in ((lows, known, False), (highs, also, True)):
             _bounds.parse_keys(kind, *buffers, out, flag, trusted, scale=scale, upper=upper)
-    both = (known & also).astype(bool) & (lows == highs)
+    both: npt.NDArray[np.bool_] = (known & also).astype(bool) & (lows == highs)
     lows[~both], highs[~both] = KEY_MIN, KEY_MAX
     return both
 

@@ -40,6 +40,7 @@ from indextables.planner import stats
 from indextables.planner.partitions import PartitionColumn, partition_of, partition_table
 from indextables.planner.ranges import Ranges, ranges_of
 from indextables.planner.stats import bounds_of, zones_of
+from indextables.planner.strings import matches_everything
 from indextables.planner.verdict import (
     CANNOT_MATCH,
     MAY_MATCH,
@@ -157,11 +158,11 @@ class NullNode(LeafNode):
     stage = BOUNDS
     cost = 2
 
-    def __init__(self, leaf: NullTest, snapshot: Any) -> None:
+    def __init__(self, leaf: NullTest | StringMatch, snapshot: Any, is_null: bool) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.column = leaf.column
-        self.is_null = leaf.is_null
+        self.is_null = is_null
 
     def test(self, selection: Selection | None) -> Verdicts:
         column = bounds_of(self.snapshot, self.column.name, self.column.dtype)
@@ -246,17 +247,30 @@ class Program:
         return LeafNode(leaf)
 
     def _column_node(self, leaf: Compare | InSet | NullTest | StringMatch) -> LeafNode:
-        if isinstance(leaf, StringMatch) and not self._usable(leaf):
-            return LeafNode(leaf)
+        if isinstance(leaf, StringMatch):
+            if not self._usable(leaf):
+                return LeafNode(leaf)
+            if matches_everything(leaf.kind, leaf.pattern, leaf.escape):
+                return self._presence_node(leaf)
         if leaf.column.is_partition:
             column = partition_of(self.snapshot, leaf.column)
             return PartitionNode(leaf, column, partition_table(column, leaf))
         if self._is_shadowed(leaf.column.path):
             return LeafNode(leaf)
         if isinstance(leaf, NullTest):
-            return NullNode(leaf, self.snapshot)
+            return NullNode(leaf, self.snapshot, leaf.is_null)
         ranges = ranges_of(leaf)
         return LeafNode(leaf) if ranges is None else RangeNode(leaf, self.snapshot, ranges)
+
+    def _presence_node(self, leaf: StringMatch) -> LeafNode:
+        """A pattern that every string matches: TRUE for values, NULL for NULL."""
+        if leaf.negated:
+            return ConstantNode(leaf, CANNOT_MATCH, self.count)
+        if leaf.column.is_partition:
+            column = partition_of(self.snapshot, leaf.column)
+            table = partition_table(column, NullTest(leaf.column, False))
+            return PartitionNode(leaf, column, table)
+        return NullNode(leaf, self.snapshot, is_null=False)
 
     def _usable(self, leaf: StringMatch) -> bool:
         if leaf.kind is Match.PREFIX:
@@ -295,7 +309,8 @@ class Program:
             return selection
         if selection is None:
             return np.flatnonzero(rows != 0).astype(np.int32)
-        return selection[rows[selection] != 0]
+        left: Selection = selection[rows[selection] != 0]
+        return left
 
     def _by_zones(self, parts: list[Node], known: int) -> tuple[list[Node], Selection | None]:
         alive = all_may_match(-(-self.count // stats.ZONE))

@@ -49,7 +49,7 @@ class QueryPart:
 def to_query(
     predicate: Predicate, schema: pa.Schema | None = None, mapping: DocMapping | None = None
 ) -> QueryPart:
-    """The query of a predicate for splits indexed as ``mapping`` says (for ``schema`` if absent)."""
+    """The query of a predicate for splits indexed as ``mapping`` says, or by default."""
     if mapping is None and schema is not None:
         mapping = DocMapping.for_schema(schema)
     return _convert(predicate, mapping)
@@ -70,7 +70,9 @@ def _convert(predicate: Predicate, mapping: DocMapping | None) -> QueryPart:
     if isinstance(predicate, TextMatch):
         return _signed(predicate.query, predicate.negated)
     if isinstance(predicate, Undecided):
-        return QueryPart(ast.Exists(predicate.references[0] if predicate.references else "*"), False)
+        return QueryPart(
+            ast.Exists(predicate.references[0] if predicate.references else "*"), False
+        )
     return _column_leaf(predicate, mapping)
 
 

@@ -200,13 +200,13 @@ def _pattern_ranges(leaf: StringMatch) -> Ranges | None:
 
 def _asked_pattern(leaf: StringMatch) -> Ranges | None:
     if leaf.kind is Match.PREFIX:
-        return _between(prefix_range(leaf.pattern))
+        return _between(prefix_range(leaf.pattern)) if leaf.pattern else None
     if leaf.kind is not Match.LIKE:
-        return _between([None, None]) if not leaf.pattern else None
+        return None
     pattern = parse_like(leaf.pattern, leaf.escape)
     if pattern.rest == "":
         return _between(_text_half_line(Op.EQ, pattern.prefix))
+    if not pattern.prefix:
+        return None
     ranges = _between(prefix_range(pattern.prefix))
-    if pattern.rest == "%":
-        return ranges
-    return ranges.covering() if pattern.prefix else None
+    return ranges if pattern.rest == "%" else ranges.covering()

@@ -53,7 +53,9 @@ def simplified(predicate: Predicate, verdicts: Iterator[int]) -> Predicate:
 def leaf_verdicts(program: Program, selection: Selection | None) -> list[Verdicts | None]:
     """Each leaf's verdicts over the selection; ``None`` where nothing is known."""
     leaves = [leaf for part in program.parts for leaf in part.leaf_nodes()]
-    return [leaf.test(selection) if _is_worth_it(leaf, k) else None for k, leaf in enumerate(leaves)]
+    return [
+        leaf.test(selection) if _is_worth_it(leaf, k) else None for k, leaf in enumerate(leaves)
+    ]
 
 
 def _is_worth_it(leaf: LeafNode, number: int) -> bool:

@@ -296,7 +296,8 @@ def _whole(source: StatSource, column: str) -> Verdicts:
     cut = _bounds.scan_truncated(
         documents.data, documents.offsets, documents.valid, column.encode()
     )
-    return (cut == 0).astype(np.uint8)
+    whole: Verdicts = (cut == 0).astype(np.uint8)
+    return whole
 
 
 def _ends(
@@ -363,9 +364,7 @@ def _text_bounds(snapshot: Any, column: str) -> TextBounds | None:
     high = snapshot.stat_column("max", column)
     if low is None and high is None:
         return None
-    parts = _derive(
-        snapshot, ("planner.text", column), lambda source: measure_text(source, column)
-    )
+    parts = _derive(snapshot, ("planner.text", column), lambda source: measure_text(source, column))
     sizes_keys = [np.ascontiguousarray(parts[:, k]) for k in range(4)]
     low_column = _text_column(low, sizes_keys[0], sizes_keys[1])
     high_column = _text_column(high, sizes_keys[2], sizes_keys[3])

@@ -48,8 +48,8 @@ def cut(text: str, kind: int) -> Cut:
 
 
 def prefix_range(prefix: str) -> list[Cut | None]:
-    """All strings that start with ``prefix``; with the empty one, all strings."""
-    return [cut(prefix, BEFORE), cut(prefix, END)] if prefix else [None, None]
+    """All strings that start with ``prefix``, which is not empty."""
+    return [cut(prefix, BEFORE), cut(prefix, END)]
 
 
 def point_ranges(values: Iterable[str]) -> list[Cut | None]:
@@ -78,6 +78,13 @@ def parse_like(pattern: str, escape: str) -> Pattern:
             literal.append(char)
         i += 1
     return Pattern("".join(literal), "")
+
+
+def matches_everything(kind: Match, pattern: str, escape: str) -> bool:
+    """Does every string match, so that the test only asks for a value?"""
+    if kind is Match.LIKE:
+        return parse_like(pattern, escape) == Pattern("", "%")
+    return pattern == ""
 
 
 def like_regex(pattern: str, escape: str) -> re.Pattern[str]:

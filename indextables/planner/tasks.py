@@ -14,7 +14,7 @@ import heapq
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +23,15 @@ from indextables.config import Config
 from indextables.errors import ConfigError
 from indextables.expr.predicate import Predicate
 
-
-@dataclass(frozen=True, slots=True)
-class SplitRef:
-    """What a reader needs to open one split without the log."""
-
-    path: str
-    size: int
-    footer_start: int
-    footer_end: int
-    num_records: int
-    partition_values: Mapping[str, str | None]
+if TYPE_CHECKING:
+    from indextables.splits.source import SplitRef
 
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
     """A group of splits, the predicate left to check in them, and where they live."""
 
-    splits: tuple[Any, ...]
+    splits: tuple[SplitRef, ...]
     predicate: Predicate
     columns: tuple[str, ...] | None = None
     limit: int | None = None
@@ -75,7 +66,9 @@ def deal_out(sizes: Sequence[int] | npt.NDArray[Any], per_task: int) -> list[lis
     """Positions of ``sizes`` in groups of at most ``per_task`` and about equal total size."""
     count = -(-len(sizes) // per_task)
     if per_task == 1 or count <= 1:
-        return [[i] for i in range(len(sizes))] if per_task == 1 else [list(range(len(sizes)))][:count]
+        return (
+            [[i] for i in range(len(sizes))] if per_task == 1 else [list(range(len(sizes)))][:count]
+        )
     groups: list[list[int]] = [[] for _ in range(count)]
     lightest = [(0, k) for k in range(count)]
     for i in np.argsort(-np.asarray(sizes, np.int64), kind="stable").tolist():
@@ -88,10 +81,13 @@ def deal_out(sizes: Sequence[int] | npt.NDArray[Any], per_task: int) -> list[lis
 
 def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
     """References to some splits of a snapshot."""
+    from indextables.splits.source import SplitRef
+
     paths = snapshot.paths
     sizes, rows = snapshot.sizes, snapshot.num_records
     starts, ends = snapshot.footer_starts, snapshot.footer_ends
     values = [(c, *snapshot.partition_codes(c)) for c in snapshot.partition_columns]
+    mappings = mapping_texts(snapshot, indices)
     return [
         SplitRef(
             path=paths[i].as_py(),
@@ -100,6 +96,23 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
             footer_end=int(ends[i]),
             num_records=int(rows[i]),
             partition_values={c: texts[codes[i]] for c, codes, texts in values},
+            doc_mapping=mapping,
         )
-        for i in indices
+        for i, mapping in zip(indices, mappings, strict=True)
     ]
+
+
+def mapping_texts(snapshot: Any, indices: Sequence[int]) -> list[str | None]:
+    """The document mapping of each split as text, equal texts being one object."""
+    if not hasattr(snapshot, "text_column"):
+        return [None] * len(indices)
+    inline, refs = snapshot.text_column("docMappingJson"), snapshot.text_column("docMappingRef")
+    registry = snapshot.ledger.registry if refs.valid.any() else {}
+    shared: dict[str | None, str | None] = {}
+    found = []
+    for i in indices:
+        text = inline[i] if inline.valid[i] else None
+        if text is None and refs.valid[i]:
+            text = registry.get(refs[i])
+        found.append(shared.setdefault(text, text))
+    return found

@@ -62,13 +62,15 @@ def skip_reason(
 
 
 def route(
-    router: XRefRouter, snapshot: Any, selection: Selection | None, predicate: Predicate, config: Config
+    router: XRefRouter,
+    snapshot: Any,
+    selection: Selection | None,
+    predicate: Predicate,
+    config: Config,
 ) -> Routed:
     """Ask the router; a failure keeps every split unless the settings want it raised."""
     start = time.perf_counter()
-    candidates = (
-        np.arange(snapshot.num_files) if selection is None else selection.astype(np.int64)
-    )
+    candidates = np.arange(snapshot.num_files) if selection is None else selection.astype(np.int64)
     try:
         result = router.route(snapshot, candidates, predicate)
     except IndexTablesError as error:

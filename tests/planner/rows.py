@@ -71,14 +71,15 @@ def order(value: Any) -> tuple[Any, ...]:
 
 def compare(left: Any, op: p.Op, right: Any) -> bool:
     a, b = order(left), order(right)
-    return {
-        p.Op.EQ: a == b,
-        p.Op.NE: a != b,
-        p.Op.LT: a < b,
-        p.Op.LE: a <= b,
-        p.Op.GT: a > b,
-        p.Op.GE: a >= b,
-    }[op]
+    if op is p.Op.EQ:
+        return a == b
+    if op is p.Op.NE:
+        return a != b
+    if op is p.Op.LT:
+        return a < b
+    if op is p.Op.LE:
+        return a <= b
+    return a > b if op is p.Op.GT else a >= b
 
 
 def pattern_truth(node: p.StringMatch, value: str) -> bool:
@@ -116,7 +117,5 @@ def like(pattern: list[tuple[str, str]], value: str) -> bool:
         if kind == "any":
             reach = set(range(min(reach), len(value) + 1)) if reach else set()
         else:
-            reach = {
-                i + 1 for i in reach if i < len(value) and (kind == "one" or value[i] == char)
-            }
+            reach = {i + 1 for i in reach if i < len(value) and (kind == "one" or value[i] == char)}
     return len(value) in reach

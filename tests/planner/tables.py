@@ -51,6 +51,7 @@ class Split:
     num_records: int = -1
     path: str = ""
     size: int = 1000
+    measured: dict[str, Any] = field(default_factory=dict)
 
 
 # -- physical values as text --------------------------------------------------------------------
@@ -112,9 +113,7 @@ def write_split(
     wanted = [f for f in schema if f.name not in partition]
     wanted = [f for f in wanted if columns is None or f.name in set(columns)]
     split = Split([{**r, **partition} for r in rows], num_records=len(rows))
-    split.partition = {
-        k: partition_text(v, schema.field(k).type) for k, v in partition.items()
-    }
+    split.partition = {k: partition_text(v, schema.field(k).type) for k, v in partition.items()}
     nulls, nans, cut = {}, {}, []
     for f in wanted:
         values = [r.get(f.name) for r in rows]
@@ -142,7 +141,9 @@ def java_key(value: Any) -> Any:
 
 def java_cut(text: str, limit: int) -> str:
     """The first UTF-16 units; half a pair is printed as a question mark."""
-    return text.encode("utf-16-be")[: 2 * limit].decode("utf-16-be", "replace").replace("\ufffd", "?")
+    return (
+        text.encode("utf-16-be")[: 2 * limit].decode("utf-16-be", "replace").replace("\ufffd", "?")
+    )
 
 
 def foreign_split(
@@ -224,12 +225,13 @@ class FakeSnapshot:
         return Texts.of(values) if any(v is not None for v in values) else None
 
     def stats_counts(self, kind: str, column: str) -> Any:
-        found = [json.loads(s.stats).get(kind, {}).get(column, -1) if s.stats else -1 for s in self.list]
+        found = [
+            json.loads(s.stats).get(kind, {}).get(column, -1) if s.stats else -1 for s in self.list
+        ]
         return np.array(found, np.int64) if any(c >= 0 for c in found) else None
 
     def text_column(self, name: str) -> Texts:
-        assert name == "stats"
-        return Texts.of([s.stats for s in self.list])
+        return Texts.of([s.stats if name == "stats" else None for s in self.list])
 
     @property
     def stat_columns(self) -> frozenset[str]:

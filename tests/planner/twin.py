@@ -17,10 +17,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, local
 from typing import Any
 
 import pyarrow as pa
-
-from indextables.expr import predicate as p
 from planner.rows import column_truth, order
 from planner.tables import EPOCH, Split
+
+from indextables.expr import predicate as p
 
 CANNOT, MAY, MUST = 0, 1, 2
 BOTTOM, TOP = (-1,), (2,)  # below and above every ``order`` tuple
@@ -52,7 +52,10 @@ def verdict(node: p.Predicate, split: Split) -> tuple[int, str]:
         return MAY, "undecided"
     if node.column.is_partition:
         return partition_verdict(node, split)
-    return bounds_verdict(node, facts_of(node.column, split))
+    known = split.measured
+    if node.column.name not in known:
+        known[node.column.name] = facts_of(node.column, split)
+    return bounds_verdict(node, known[node.column.name])
 
 
 # -- partitions ---------------------------------------------------------------------------------
@@ -222,7 +225,9 @@ def moment(text: str, zoned: bool | None, upper: bool, exact: bool = False) -> i
     if zoned is not None and (match[6] is not None) != zoned:
         return None
     digits = match[5] or ""
-    micros = int(digits[:6].ljust(6, "0")) + (((days * 24 + hour) * 60 + minute) * 60 + second) * 10**6
+    micros = (
+        int(digits[:6].ljust(6, "0")) + (((days * 24 + hour) * 60 + minute) * 60 + second) * 10**6
+    )
     micros -= zone_seconds(match[6]) * 10**6
     beyond = digits[6:].strip("0") != ""
     if exact:
@@ -329,7 +334,9 @@ def text_ranges(node: Any) -> list[tuple[Any, Any]] | None:
         return None
     if isinstance(prefix, tuple):
         return [point(prefix[0])]
-    return [((0, prefix.encode()), (0, after_prefix(prefix.encode())))] if prefix else [(BOTTOM, TOP)]
+    return (
+        [((0, prefix.encode()), (0, after_prefix(prefix.encode())))] if prefix else [(BOTTOM, TOP)]
+    )
 
 
 def point(value: str) -> tuple[Any, Any]:

@@ -1,0 +1,49 @@
+"""How the kept splits will be read: by a column index, by the search index, or by a scan.
+
+The choice itself belongs to the reader of a split, which sees what the split really holds. Here
+is what can be expected from the log alone, once for each residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.expr.predicate import TRUE, Compare, InSet, Op, Predicate, conjuncts
+from indextables.mapping import DocMapping
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedAccess:
+    """``kind`` is ``column_index``, ``search`` or ``scan``."""
+
+    kind: str
+    detail: str
+
+
+def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
+    """The way splits with this residual are likely to be read."""
+    if predicate == TRUE:
+        return ExpectedAccess("scan", "all rows")
+    indexed = _indexed_columns(snapshot, predicate)
+    if indexed:
+        return ExpectedAccess("column_index", f"column index of {', '.join(indexed)}")
+    mapping: DocMapping | None = snapshot.table_mapping
+    if mapping is None:
+        return ExpectedAccess("scan", "no document mapping in the log")
+    from indextables.splits.access import describe_access
+
+    found = describe_access(mapping, predicate)
+    return ExpectedAccess(found.kind, found.detail)
+
+
+def _indexed_columns(snapshot: Any, predicate: Predicate) -> list[str]:
+    """Columns with a defined index that a conjunct of the predicate can use."""
+    definitions = getattr(getattr(snapshot, "indexes", None), "definitions", {})
+    return [
+        leaf.column.name
+        for leaf in conjuncts(predicate)
+        if isinstance(leaf, Compare | InSet)
+        and leaf.column.name in definitions
+        and not (leaf.negated if isinstance(leaf, InSet) else leaf.op is Op.NE)
+    ]
