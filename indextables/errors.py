@@ -231,6 +231,12 @@ class QuerySyntaxError(PlanningError):
         self.position = position
 
 
+class EvaluationError(IndexTablesError):
+    """A row's value makes an expression fail, as under ANSI mode (bad cast, overflow)."""
+
+    code = "ITX-4105"
+
+
 class CommandSyntaxError(IndexTablesError):
     """A command of ours is malformed; names the position and the expected words."""
 

@@ -363,4 +363,5 @@ def _undecided(node: f.Expression, scope: Scope, negated: bool) -> Predicate:
             hint="Combine text searches with AND, OR and NOT only",
         )
     expression = compile_condition(node, scope)
-    return Undecided(repr(node), tuple(dict.fromkeys(names)), negated, expression)
+    text = repr(node if expression is None else expression)
+    return Undecided(text, tuple(dict.fromkeys(names)), negated, expression)

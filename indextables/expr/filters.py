@@ -432,8 +432,9 @@ class TextFilter(Filter):
 
     def __init__(self, column: Operand, query: str) -> None:
         asked = unwrap(column)
-        every = asked is None or asked in (EVERY_FIELD, "_indexall")
-        target = None if every else as_column(asked)
+        target = None if asked is None or asked == EVERY_FIELD else as_column(asked)
+        if target == Attribute("_indexall"):
+            target = None
         if not (target is None or isinstance(target, Attribute)):
             raise PlanningError(f"{self.verb} needs a column, not {target!r}")
         object.__setattr__(self, "column", target)

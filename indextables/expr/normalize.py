@@ -13,6 +13,7 @@ LIKE follows Spark: ``%`` is any run, ``_`` one character, the escape character 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -189,6 +190,15 @@ def like_prefix(pattern: str, escape: str = "\\") -> str:
     """The literal text every match starts with."""
     parts = like_parts(pattern, escape)
     return parts[0][1] if parts and not parts[0][0] else ""
+
+
+def like_regex(pattern: str, escape: str = "\\") -> str:
+    """A LIKE pattern as a regular expression over the whole value."""
+    parts = like_parts(pattern, escape)
+    body = "".join(
+        (".*" if text == ANY_RUN else ".") if wild else re.escape(text) for wild, text in parts
+    )
+    return rf"(?s)\A{body}\z"
 
 
 def string_match(column: Column, kind: Match, text: str, *, negated: bool = False) -> Predicate:

@@ -48,6 +48,7 @@ _CALLS = {
     exp.IsNan: "isnan",
     exp.Year: "year",
     exp.Month: "month",
+    exp.Quarter: "quarter",
     exp.Day: "day",
     exp.DayOfMonth: "day",
     exp.Hour: "hour",
@@ -94,11 +95,12 @@ class Converter:
             exp.Substring: self._substring,
             exp.Trim: self._trim,
             exp.TimestampTrunc: self._date_trunc,
+            exp.Interval: self._interval,
             exp.Anonymous: self._anonymous,
         }
 
     def condition(self, node: Any) -> f.Expression:
-        if isinstance(node, exp.Query | exp.Command) or not isinstance(node, exp.Expression):
+        if isinstance(node, exp.Query) or not isinstance(node, exp.Condition):
             raise PlanningError("a filter is a condition, not a statement")
         return self.expression(node)
 
@@ -218,8 +220,8 @@ class Converter:
             inner = pattern.this
             items = inner.expressions if isinstance(inner, exp.Tuple) else [inner.this]
             each = [f.Like(child, self.expression(i), escape, ignore_case) for i in items]
-            joined = f.Or(*each) if isinstance(pattern, exp.Any) else f.And(*each)
-            return self._negatable(node, joined)
+            tests = [self._negatable(node, one) for one in each]
+            return f.Or(*tests) if isinstance(pattern, exp.Any) else f.And(*tests)
         made = f.Like(child, self.expression(pattern), escape, ignore_case)
         return self._negatable(node, made)
 
@@ -274,6 +276,13 @@ class Converter:
     def _date_trunc(self, node: Any) -> f.Expression:
         unit = f.Lit(self._string(node.args["unit"].name).lower())
         return f.Function("date_trunc", (unit, self.expression(node.this)))
+
+    def _interval(self, node: Any) -> f.Expression:
+        count, unit = str(node.this.name), node.args.get("unit")
+        if not count.lstrip("-").isdigit() or not isinstance(unit, exp.Var):
+            raise _NoRuleError
+        word = unit.name.lower().removesuffix("s")
+        return f.Function("interval", (f.Lit(int(count)), f.Lit(word)))
 
     def _anonymous(self, node: Any) -> f.Expression:
         name = node.this.lower()

@@ -75,19 +75,24 @@ def _parse(source: _Source) -> Any:
     try:
         statements = sqlglot.parse(source.text, dialect="spark")
     except ParseError as error:
-        detail = error.errors[0] if error.errors else {}
-        place = _offset(source.text, detail.get("line"), detail.get("col"))
-        word = detail.get("highlight") or ""
-        message = f"the predicate is not SQL: {detail.get('description', error)}"
-        raise source.error(message, max(source.origin(place) - len(word), 0)) from error
+        raise _syntax_error(source, error.errors[0] if error.errors else {}) from error
     except TokenError as error:
         raise source.error("the predicate is not SQL: unreadable text", 0) from error
     if len(statements) != 1 or statements[0] is None:
-        raise source.error("a predicate is one condition", text_end(source))
+        raise source.error("a predicate is one condition", _statement_end(source))
     return statements[0]
 
 
-def text_end(source: _Source) -> int:
+def _syntax_error(source: _Source, detail: dict[str, Any]) -> QuerySyntaxError:
+    after = source.origin(_offset(source.text, detail.get("line"), detail.get("col")))
+    word = str(detail.get("highlight") or "")
+    description = str(detail.get("description", "unreadable"))
+    if description.startswith("Required keyword"):
+        return source.error(f"the predicate is not SQL: nothing after '{word}'", after)
+    return source.error(f"the predicate is not SQL: {description}", max(after - len(word), 0))
+
+
+def _statement_end(source: _Source) -> int:
     """The place just after the first statement."""
     at = source.text.find(";")
     return source.origin(at) if at >= 0 else len(source.original)

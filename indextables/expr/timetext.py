@@ -28,6 +28,7 @@ _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _CYCLE_DAYS = 146_097
 _FIRST_SAFE, _LAST_SAFE = date(2, 1, 1).toordinal(), date(9998, 12, 31).toordinal()
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_CYCLE_START = date(2000, 1, 1).toordinal() - _EPOCH_ORDINAL
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?$", re.S)
 _STAMP = re.compile(
@@ -174,3 +175,35 @@ def _civil(match: Any) -> int | None:
     except (ValueError, OverflowError):
         return None
     return days if INT32_MIN <= days <= INT32_MAX else None
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a day number, in any year."""
+    cycles, inside = divmod(days - _CYCLE_START, _CYCLE_DAYS)
+    moment = date.fromordinal(inside + _CYCLE_START + _EPOCH_ORDINAL)
+    return moment.year + 400 * cycles, moment.month, moment.day
+
+
+def format_date(days: int) -> str:
+    """The day as Spark prints it; years beyond four digits carry a sign."""
+    year, month, day = civil_from_days(days)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def format_wall(micros: int) -> str:
+    """A wall clock as Spark prints it: the fraction without trailing zeros."""
+    days, rest = divmod(micros, DAY_MICROS)
+    seconds, fraction = divmod(rest, 1_000_000)
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{format_date(days)} {clock}{tail}"
+
+
+def add_months(days: int, months: int) -> int:
+    """A day moved by months; the last day of a shorter month stands in for a missing one."""
+    year, month, day = civil_from_days(days)
+    year, zero_based = divmod(year * 12 + month - 1 + months, 12)
+    following = divmod(year * 12 + zero_based + 1, 12)
+    last = days_from_civil(following[0], following[1] + 1, 1) - 1
+    return min(days_from_civil(year, zero_based + 1, 1) + day - 1, last)

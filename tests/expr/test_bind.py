@@ -103,7 +103,7 @@ def test_unknown_names_suggest_near_ones() -> None:
     schema = pa.schema([("status", pa.int32()), ("host", pa.string())])
     with pytest.raises(UnknownColumnError, match="Did you mean 'status'"):
         bind("statsu = 1", schema)
-    with pytest.raises(UnknownColumnError, match="'st.z'"):
+    with pytest.raises(UnknownColumnError, match=r"'st\.z'"):
         bound("st.z = 1")
     with pytest.raises(UnknownColumnError, match="no fields inside"):
         bound("i.x = 1")
