@@ -2,18 +2,18 @@
 
 A vector of ``n`` integers is stored as
 
-    u8 width | u8 flags | i64 base | [u8 shift | i64 slope] | [u64 factor] | ceil(n * width / 8) bytes
+    u8 width | u8 flags | i64 base | [u8 shift | i64 slope] | [u64 factor] | packed numbers
 
 and value ``i`` is ``base + ((slope * i) >> shift) + factor * packed[i]`` modulo 2**64. A slope is
-there when flag 1 is set, a factor when flag 2 is set; the packed numbers are little-endian, lowest
-bit first. Opening a vector checks once that all its bits are there; after that reads need no check
+there when flag 1 is set, a factor when flag 2 is set; the packed numbers take ``width`` bits each,
+lowest bit first, in ``ceil(n * width / 8)`` bytes. Opening a vector checks once that all its bits are there; after that reads need no check
 beyond ``i < n``, and loads never touch a byte outside the packed bytes.
 """
 
 from libc.string cimport memcpy
 
 from indextables.native._cursor cimport (
-    Cursor, cursor_fail, cursor_take, it_le64, read_i64, read_u8, read_u64,
+    Cursor, cursor_fail, cursor_take, it_le64, read_u8, read_u64,
 )
 from indextables.native._typedefs cimport int64_t, uint8_t, uint32_t, uint64_t
 

@@ -9,21 +9,21 @@ Where a block in a short spelling would stand for more bytes than a reader accep
 """
 
 from libc.math cimport llrint, fabs
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
 from indextables.native._cursor cimport it_le64
 from indextables.native._rows_bits cimport (
-    VEC_FACTOR, VEC_SLOPE, packed_bytes, width_mask, width_of,
+    VEC_FACTOR, VEC_SLOPE, packed_bytes, width_of,
 )
 from indextables.native._rows_blocks cimport (
-    ALL_NULL, CODES, DECIMAL_FLOATS, EXPANSION, HAS_NULLS, INTEGERS, LISTS, PAIRS, PLAIN,
-    ROW_ALLOWANCE, TEMPLATE, VALIDITY, WIDE_INTEGERS, ZSTD, crc32c_of,
+    ALL_NULL, CODES, DECIMAL_FLOATS, EXPANSION, HAS_NULLS, INTEGERS, LISTS, PLAIN,
+    ROW_ALLOWANCE, VALIDITY, WIDE_INTEGERS, crc32c_of,
 )
 from indextables.native._typedefs cimport (
-    float32_t, float64_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+    float32_t, float64_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
 
 cdef enum:
@@ -190,7 +190,7 @@ cdef class BlockWriter:
         cdef void* grown
         if wanted <= self.capacity:
             return 0
-        wanted = max(wanted, 2 * self.capacity, 65536)
+        wanted = max(wanted, 2 * self.capacity, <uint64_t>65536)
         grown = realloc(self.data, wanted)
         if grown == NULL:
             with gil:
@@ -256,7 +256,6 @@ cdef class BlockWriter:
 
     cdef int put_vector(self, const uint64_t* v, uint64_t n, uint32_t least) except -1 nogil:
         cdef Model m
-        cdef uint64_t i, x
         cdef uint8_t flags = 0
         memset(&m, 0, sizeof(Model))
         m.factor = 1
@@ -330,7 +329,8 @@ cdef class BlockWriter:
     def wide(self, const uint64_t[::1] low, const uint64_t[::1] high):
         """128-bit values in halves; only the low half is written where it says it all."""
         cdef Py_ssize_t b
-        cdef uint64_t n, i
+        cdef uint64_t n
+        cdef int64_t i
         cdef bint narrow
         self.expect(low.shape[0])
         self.expect(high.shape[0])

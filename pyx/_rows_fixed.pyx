@@ -17,7 +17,8 @@ from indextables.native._cursor cimport (
 )
 from indextables.native._rows_bits cimport IntVec, load_le64, rank_bits, vec_get, vec_open, vec_run
 from indextables.native._rows_blocks cimport (
-    ALL_NULL, CODES, DECIMAL_FLOATS, INTEGERS, LISTS, VALIDITY, WIDE_INTEGERS, BlockSet, Head, Spans,
+    ALL_NULL, CODES, DECIMAL_FLOATS, INTEGERS, LISTS, VALIDITY, WIDE_INTEGERS, BlockSet, Head,
+    Spans,
 )
 from indextables.native._typedefs cimport (
     float32_t, float64_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
@@ -174,7 +175,9 @@ cdef uint64_t mark_valid(
     return count
 
 
-cdef void spread(const Head* head, uint64_t start, uint64_t n, uint64_t valid, uint64_t* v) noexcept nogil:
+cdef void spread(
+    const Head* head, uint64_t start, uint64_t n, uint64_t valid, uint64_t* v
+) noexcept nogil:
     """Move ``valid`` leading values of ``v`` to the valid ones of ``n`` slots, zero elsewhere."""
     cdef uint64_t i = n, left = valid, slot
     while i > 0:
@@ -188,7 +191,8 @@ cdef void spread(const Head* head, uint64_t start, uint64_t n, uint64_t valid, u
 
 
 cdef void store(
-    const uint64_t* v, const uint64_t* high, uint64_t n, uint32_t item_bits, uint8_t* out, uint64_t at
+    const uint64_t* v, const uint64_t* high, uint64_t n, uint32_t item_bits, uint8_t* out,
+    uint64_t at,
 ) noexcept nogil:
     cdef uint64_t i
     if item_bits == 64:
@@ -221,7 +225,7 @@ cdef int64_t fixed_span(
     cdef uint64_t n, valid, total = 0
     cdef uint64_t rank = rank_bits(head.bitmap, start) if head.bitmap != NULL else start
     while start < stop:
-        n = min(stop - start, PIECE)
+        n = min(stop - start, <uint64_t>PIECE)
         valid = mark_valid(head, start, n, validity, at)
         values_of(f, rank, valid, item_bits, values, high)
         if valid < n:

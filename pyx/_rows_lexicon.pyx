@@ -28,8 +28,8 @@ cdef enum:
 cdef uint32_t decimal_bits(uint32_t digits) noexcept nogil:
     """Bits for any number of so many decimal digits."""
     cdef uint64_t top = 1
-    cdef uint32_t i
-    for i in range(digits):
+    cdef uint32_t _i
+    for _i in range(digits):
         top *= 10
     return width_of(top - 1)
 

@@ -16,7 +16,8 @@ cdef class PairTable:
     cdef Word* words
     cdef uint32_t* slots            # word number + 1 in the low half, tag of its hash in the high
     cdef uint32_t slot_mask
-    cdef uint16_t* lengths          # by hash of 4 bytes: lengths (4..16) of words that begin so
+    cdef uint16_t* short_lengths    # by hash of 4 bytes: lengths (4..6) of words that begin so
+    cdef uint16_t* long_lengths     # by hash of 6 bytes: lengths (7..16) of words that begin so
     cdef uint32_t add(self, uint64_t lo, uint64_t hi, uint32_t length) noexcept nogil
     cdef int32_t find(self, uint64_t lo, uint64_t hi, uint32_t length) noexcept nogil
     cdef uint32_t longest(

@@ -6,8 +6,8 @@ a word of its own (up to 16 bytes) at once, so long words grow out of short ones
 Encoding is the same longest match, greedy from left to right, never across values, so each value
 can be decoded alone: a code is an index into the table and nothing else.
 
-The longest match asks a hash table for (bytes, length), longest first; a bitmap by the first four
-bytes says which lengths exist at all, so most steps ask once or twice.
+The longest match asks a hash table for (bytes, length), longest first. Two bitmaps, by the first
+six and by the first four bytes, say which lengths can exist, so most steps ask once or twice.
 """
 
 from libc.string cimport memcpy
@@ -23,6 +23,8 @@ from indextables.native._typedefs cimport (
 cdef enum:
     MAX_WORD = 16
     LENGTH_BITS = 15
+    SHORT = 4
+    LONG = 6
     PAIR_BITS = 21
 
 
@@ -30,8 +32,10 @@ cdef inline uint64_t low_bytes(uint32_t n) noexcept nogil:
     return ~<uint64_t>0 if n >= 8 else (<uint64_t>1 << (8 * n)) - 1
 
 
-cdef inline uint32_t prefix_hash(uint64_t lo) noexcept nogil:
-    return (<uint32_t>lo * <uint32_t>2654435761) >> (32 - LENGTH_BITS)
+cdef inline uint32_t prefix_hash(uint64_t lo, uint32_t nbytes) noexcept nogil:
+    """Place of the first ``nbytes`` bytes in a table of lengths."""
+    cdef uint64_t mixed = (lo << (64 - 8 * nbytes)) * <uint64_t>0x9E3779B97F4A7C15ULL
+    return <uint32_t>(mixed >> (64 - LENGTH_BITS))
 
 
 cdef inline uint64_t word_hash(uint64_t lo, uint64_t hi, uint32_t length) noexcept nogil:
@@ -54,13 +58,14 @@ cdef class PairTable:
         self.slot_mask = size - 1
         self.held_words = np.zeros(3 * capacity, np.uint64)
         self.held_slots = np.zeros(size, np.uint32)
-        self.held_lengths = np.zeros(1 << LENGTH_BITS, np.uint16)
+        self.held_lengths = np.zeros(2 << LENGTH_BITS, np.uint16)
         cdef uint64_t[::1] words = self.held_words
         cdef uint32_t[::1] slots = self.held_slots
         cdef uint16_t[::1] lengths = self.held_lengths
         self.words = <Word*>&words[0]
         self.slots = &slots[0]
-        self.lengths = &lengths[0]
+        self.short_lengths = &lengths[0]
+        self.long_lengths = &lengths[1 << LENGTH_BITS]
         for byte in range(256):
             self.add(byte, 0, 1)
 
@@ -74,8 +79,10 @@ cdef class PairTable:
         self.words[self.count].hi = hi
         self.words[self.count].length = length
         self.slots[at] = (self.count + 1) | (<uint32_t>(h >> 49) << 17)
-        if length >= 4:
-            self.lengths[prefix_hash(lo)] |= 1 << (length - 1)
+        if length > LONG:
+            self.long_lengths[prefix_hash(lo, LONG)] |= 1 << (length - 1)
+        elif length >= SHORT:
+            self.short_lengths[prefix_hash(lo, SHORT)] |= 1 << (length - 1)
         self.count += 1
         return self.count - 1
 
@@ -106,12 +113,13 @@ cdef class PairTable:
         cdef uint32_t mask, n
         cdef int32_t number
         if readable < MAX_WORD:
-            for n in range(MAX_WORD):
+            for n in range(<uint32_t>MAX_WORD):
                 tail[n] = at[n] if n < readable else 0
             at = tail
         lo = load_le64(at)
-        if left >= 4:
-            mask = self.lengths[prefix_hash(lo)]
+        if left >= SHORT:
+            mask = self.short_lengths[prefix_hash(lo, SHORT)]
+            mask |= self.long_lengths[prefix_hash(lo, LONG)]
             if left < MAX_WORD:
                 mask &= (<uint32_t>1 << left) - 1
             hi = load_le64(at + 8) if mask >> 8 else 0

@@ -60,7 +60,7 @@ cdef class PairSpelling(Spelling):
         cdef int64_t first = w.values[b], n = w.values[b + 1] - first, i
         cdef uint64_t total = offsets[first + n] - offsets[first], used = 0
         if self.held is None or <uint64_t>self.codes.shape[0] < total:
-            self.held = np.empty(max(2 * total, 4096), np.uint16)
+            self.held = np.empty(max(2 * total, <uint64_t>4096), np.uint16)
             self.codes = self.held
         if not w.put_head(b, PAIRS):
             return 1
@@ -77,7 +77,9 @@ cdef class PairSpelling(Spelling):
         return 1
 
 
-cdef int put_codes(BlockWriter w, const uint16_t* codes, uint64_t n, uint32_t width) except -1 nogil:
+cdef int put_codes(
+    BlockWriter w, const uint16_t* codes, uint64_t n, uint32_t width
+) except -1 nogil:
     cdef uint64_t i, acc = 0, word
     cdef uint32_t fill = 0
     cdef uint8_t* out

@@ -138,7 +138,7 @@ cdef int64_t codes_length(const Text* t, uint64_t first, uint64_t n) except -1 n
     cdef uint64_t codes[PIECE]
     cdef uint64_t i, m, total = 0
     while n:
-        m = min(n, PIECE)
+        m = min(n, <uint64_t>PIECE)
         vec_run(&t.ends, first, m, codes)
         for i in range(m):
             if codes[i] >= t.nwords:
@@ -256,7 +256,7 @@ cdef int64_t put_pairs(
         next_code = end
         while left:
             if used == have:
-                have = min(last - (end - left), PIECE)
+                have = min(last - (end - left), <uint64_t>PIECE)
                 used = 0
                 unpack_run(&t.codes, end - left, have, codes)
             m = min(left, have - used)
@@ -334,7 +334,7 @@ cdef int64_t text_span(
     cdef uint64_t rank = rank_bits(head.bitmap, start) if head.bitmap != NULL else start
     cdef uint64_t before
     while start < stop:
-        n = min(stop - start, PIECE)
+        n = min(stop - start, <uint64_t>PIECE)
         before = at
         if head.bitmap == NULL:
             valid = n if head.kind != ALL_NULL else 0

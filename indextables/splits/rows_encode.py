@@ -76,9 +76,7 @@ class ColumnEncoder:
         self.root = root
         self.block_rows = block_rows
         self.compression = compression
-        self._text = {
-            s.index: TextStream(compression) for s in root.walk() if s.kind == TEXT
-        }
+        self._text = {s.index: TextStream(compression) for s in root.walk() if s.kind == TEXT}
         self._dictionaries: dict[int, tuple[pa.Array, bytes]] = {}
 
     def encode(self, array: pa.Array) -> tuple[int, list[Written]]:
@@ -217,7 +215,7 @@ class ColumnEncoder:
 def number_page(known: pa.Array) -> bytes:
     """A dictionary of 64-bit words as a resource page."""
     head = bytes([1, 0, 0, 0]) + len(known).to_bytes(4, "little")
-    return head + known.to_numpy(zero_copy_only=False).astype("<u8").tobytes()
+    return bytes(head + known.to_numpy(zero_copy_only=False).astype("<u8").tobytes())
 
 
 def _estimate(stream: Stream, words: Array) -> float:

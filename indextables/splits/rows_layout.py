@@ -178,13 +178,13 @@ class Directory:
             (self.block_crc, "<u4"),
         )
         body = head + schema + b"".join(a.astype(kind).tobytes() for a, kind in arrays)
-        return body + struct.pack("<I", checksum(body))
+        return bytes(body + struct.pack("<I", checksum(body)))
 
     @property
     def blocks_per_chunk(self) -> Array:
         """Blocks of each column (rows) in each chunk (columns)."""
         size = np.int64(1) << self.shift.astype(np.int64)
-        return (self.chunk_rows.astype(np.int64) + size - 1) // size
+        return np.asarray((self.chunk_rows.astype(np.int64) + size - 1) // size)
 
 
 def parse_directory(data: bytes | memoryview, path: str | None) -> Directory:

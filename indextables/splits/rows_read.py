@@ -176,6 +176,4 @@ class RowsReader:
 
 def _only_rows(rows: int) -> pa.RecordBatch:
     """A batch of no columns that still knows how many rows it has."""
-    return pa.RecordBatch.from_struct_array(
-        pa.Array.from_buffers(pa.struct([]), rows, [None])
-    )
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
