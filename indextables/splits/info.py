@@ -1,0 +1,141 @@
+"""``split.json``: what a reader must know about a split before it touches any other member.
+
+It holds the schema, the row count, the document mapping, a checksum for every member (and for each
+slice of an index file, so that slices can be fetched alone), how each column is indexed, how many
+nulls it has, and what the filter was built from. Its own checksum is in the footer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import CorruptFileError, ProtocolError
+from indextables.mapping import DocMapping
+from indextables.types import schema_from_json, schema_to_json
+
+FORMAT = "indextables-split"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexField:
+    """How one column is searched.
+
+    ``kind``: ``text`` (tokens), ``term`` (whole values), ``paths`` (JSON tokens), ``i64``, ``f64``,
+    ``ip`` (columnar numbers), ``hash`` (a table of value hashes, to be verified) or ``none``.
+    ``name`` is the field's name inside the index. ``complete`` is false where some value could not
+    be indexed (longer than a term may be), so that only a scan is exact.
+    """
+
+    column: str
+    kind: str
+    name: str = ""
+    tokenizer: str = ""
+    token_length: int = 0
+    record: str = "basic"
+    fast: bool = False
+    complete: bool = True
+    gaps: bool = False
+    terms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of an index file that is fetched and checked alone."""
+
+    start: int
+    end: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One index file: its member, its size, the tail every opener reads, and field slices."""
+
+    member: str
+    size: int
+    tail: Slice
+    slices: Mapping[str, Slice]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitInfo:
+    """The contents of ``split.json``."""
+
+    schema: pa.Schema
+    num_rows: int
+    mapping: DocMapping
+    checksums: Mapping[str, int]
+    fields: Mapping[str, IndexField]
+    null_counts: Mapping[str, int]
+    index_files: Mapping[str, IndexFile] = field(default_factory=dict)
+    index_meta: str = ""
+    xref: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        body = {
+            "format": FORMAT,
+            "version": VERSION,
+            "num_rows": self.num_rows,
+            "schema": json.loads(schema_to_json(self.schema)),
+            "mapping": json.loads(self.mapping.to_json()),
+            "checksums": dict(self.checksums),
+            "null_counts": dict(self.null_counts),
+            "xref": dict(self.xref),
+            "index": {
+                "meta": self.index_meta,
+                "fields": [_sparse(f) for f in self.fields.values()],
+                "files": {name: asdict(f) for name, f in self.index_files.items()},
+            },
+        }
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, raw: bytes, path: str) -> SplitInfo:
+        try:
+            body = json.loads(raw)
+            if body["format"] != FORMAT or body["version"] > VERSION:
+                raise ProtocolError(
+                    f"the split has format {body['format']} version {body['version']}",
+                    path=path,
+                    hint="Upgrade indextables to read it",
+                )
+            return cls._from_body(body)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(f"split.json does not parse ({error})", path=path) from error
+
+    @classmethod
+    def _from_body(cls, body: dict[str, Any]) -> SplitInfo:
+        index = body["index"]
+        return cls(
+            schema=schema_from_json(json.dumps(body["schema"])),
+            num_rows=body["num_rows"],
+            mapping=DocMapping.from_json(json.dumps(body["mapping"])),
+            checksums=body["checksums"],
+            fields={f["column"]: IndexField(**f) for f in index["fields"]},
+            null_counts=body["null_counts"],
+            index_files={name: _index_file(f) for name, f in index["files"].items()},
+            index_meta=index["meta"],
+            xref=body["xref"],
+        )
+
+
+def _sparse(item: IndexField) -> dict[str, Any]:
+    """Only what differs from the defaults."""
+    default = IndexField("", "")
+    body = asdict(item)
+    return {k: v for k, v in body.items() if k in ("column", "kind") or v != getattr(default, k)}
+
+
+def _index_file(body: dict[str, Any]) -> IndexFile:
+    return IndexFile(
+        body["member"],
+        body["size"],
+        Slice(**body["tail"]),
+        {name: Slice(**s) for name, s in body["slices"].items()},
+    )

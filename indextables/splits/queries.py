@@ -1,0 +1,329 @@
+"""The query AST as nodes: text questions about one split.
+
+Each AST node gives rows that contain all its matches; exactness follows ``nodes``. What tantivy
+cannot say exactly (phrases without positions or with moves, ranges of text, ranges inside JSON,
+patterns over columns that are not in the index) is narrowed as far as possible and left to
+``expr.textmatch`` over the rows. A field the split does not have has no matches.
+
+With ``scored`` the query keeps what only ranks: optional clauses, boosts, frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.expr import ast, jsonpaths
+from indextables.expr.analyzers import analyze
+from indextables.expr.ipaddr import address_range, parse_address
+from indextables.expr.keys import canonical_text
+from indextables.splits import pathtokens
+from indextables.splits.info import IndexField
+from indextables.splits.nodes import (
+    UNKNOWN,
+    All,
+    Hash,
+    Index,
+    Node,
+    Nothing,
+    complement,
+    inexact,
+    intersect,
+    unite,
+)
+from indextables.splits.terms import ANY_CHARACTER, ANY_TEXT, Terms, escape_regex
+
+MANY_EXPANSIONS = 256
+
+
+class QueryCompiler:
+    """Translates queries for one open index."""
+
+    def __init__(
+        self, terms: Terms, dictionary: Callable[[str, str], pa.Array], *, scored: bool = False
+    ) -> None:
+        """``dictionary(field name, prefix)`` lists the terms of a field that start so."""
+        self._terms = terms
+        self._dictionary = dictionary
+        self._scored = scored
+
+    def compile(self, query: ast.Query) -> Node:
+        if isinstance(query, ast.MatchAll):
+            return All()
+        if isinstance(query, ast.MatchNone):
+            return Nothing()
+        if isinstance(query, ast.Bool):
+            return self._bool(query)
+        if isinstance(query, ast.Boost):
+            return self._boost(query)
+        column, path = jsonpaths.split_field(query.field)
+        field = self._terms.field(query.field) or self._terms.field(column)
+        if field is None:
+            return Nothing()
+        if field.kind == "none":
+            return UNKNOWN
+        if field.kind == "paths":
+            return self._paths(query, field, path)
+        return self._plain(query, field)
+
+    # -- combinations -----------------------------------------------------------------------------
+
+    def _bool(self, query: ast.Bool) -> Node:
+        must = [self.compile(q) for q in query.must]
+        must_not = [complement(self.compile(q)) for q in query.must_not]
+        should = [self.compile(q) for q in query.should]
+        required = query.required_should
+        if required > len(should):
+            return Nothing()
+        parts = must + must_not
+        if required == 1:
+            parts.append(unite(should))
+        elif required == len(should):
+            parts += should
+        elif required:
+            parts.append(self._at_least(should, required))
+        node = intersect(parts)
+        if self._scored and required == 0 and should and isinstance(node, Index | All):
+            return self._with_optional(node, should)
+        return node
+
+    def _at_least(self, should: list[Node], required: int) -> Node:
+        from tantivy import Occur, Query
+
+        certain = sum(isinstance(n, All) for n in should)
+        found = [n for n in should if isinstance(n, Index)]
+        exact = all(n.exact for n in should)
+        if certain + len(found) + sum(isinstance(n, Nothing) for n in should) != len(should):
+            return UNKNOWN
+        if certain >= required:
+            return All(exact)
+        if certain + len(found) < required:
+            return Nothing()
+        query = Query.boolean_query([(Occur.Should, n.query) for n in found], required - certain)
+        return Index(query, frozenset().union(*(n.needs for n in found)), exact)
+
+    def _with_optional(self, node: Index | All, should: list[Node]) -> Node:
+        """The same rows, ranked higher where optional clauses match."""
+        from tantivy import Occur, Query
+
+        extra = [n for n in should if isinstance(n, Index)]
+        base = node.query if isinstance(node, Index) else Query.all_query()
+        clauses = [(Occur.Must, base), *((Occur.Should, n.query) for n in extra)]
+        needs = node.needs if isinstance(node, Index) else frozenset()
+        return Index(
+            Query.boolean_query(clauses), needs.union(*(n.needs for n in extra)), node.exact
+        )
+
+    def _boost(self, query: ast.Boost) -> Node:
+        from tantivy import Query
+
+        node = self.compile(query.query)
+        if self._scored and isinstance(node, Index):
+            return Index(Query.boost_query(node.query, query.factor), node.needs, node.exact)
+        return node
+
+    # -- plain columns ----------------------------------------------------------------------------
+
+    def _plain(self, query: Any, field: IndexField) -> Node:
+        if isinstance(query, ast.Exists):
+            return self._terms.is_not_null(field.column)
+        if field.kind in ("text", "term"):
+            return self._text(query, field)
+        if field.kind == "hash":
+            return self._hash(query, field)
+        if isinstance(query, ast.Term):
+            return self._value(field, query.value)
+        if isinstance(query, ast.TermSet):
+            return unite(self._value(field, v) for v in query.values)
+        if isinstance(query, ast.Range):
+            return self._range(query, field)
+        return UNKNOWN
+
+    def _value(self, field: IndexField, value: Any) -> Node:
+        if field.kind == "ip":
+            return self._terms.addresses(field, *address_range(str(value)))
+        if isinstance(value, str | bytes):
+            return UNKNOWN
+        if field.kind == "f64":
+            return self._terms.doubles(field, value, value, closed=(True, True))
+        if isinstance(value, float):
+            return UNKNOWN
+        return self._terms.integers(field, int(value), int(value), closed=(True, True))
+
+    def _range(self, query: ast.Range, field: IndexField) -> Node:
+        closed = (query.include_lower, query.include_upper)
+        bounds = (query.lower, query.upper)
+        if field.kind == "ip":
+            return self._address_range(query, field)
+        if any(isinstance(b, str | bytes) for b in bounds):
+            return UNKNOWN
+        if field.kind == "f64":
+            return self._terms.doubles(field, *bounds, closed=closed)
+        if any(isinstance(b, float) for b in bounds):
+            return UNKNOWN
+        low, high = (None if b is None else int(b) for b in bounds)
+        if low is None and high is None:
+            return self._terms.is_not_null(field.column)
+        return self._terms.integers(field, low, high, closed=closed)
+
+    def _address_range(self, query: ast.Range, field: IndexField) -> Node:
+        low = 0 if query.lower is None else parse_address(str(query.lower))
+        high = 2**128 - 1 if query.upper is None else parse_address(str(query.upper))
+        if low is None or high is None:
+            return UNKNOWN
+        low += query.lower is not None and not query.include_lower
+        high -= query.upper is not None and not query.include_upper
+        return self._terms.addresses(field, low, high) if low <= high else Nothing()
+
+    def _hash(self, query: Any, field: IndexField) -> Node:
+        if isinstance(query, ast.FullText):
+            query = ast.Term(query.field, query.text)
+        if isinstance(query, ast.Phrase) and len(query.terms) == 1 and not query.prefix:
+            query = ast.Term(query.field, query.terms[0])
+        if isinstance(query, ast.Term | ast.TermSet):
+            values = query.values if isinstance(query, ast.TermSet) else (query.value,)
+            dtype = self._terms.dtype(field)
+            if all(_fits(dtype, v) for v in values):
+                return Hash(field.column, tuple(canonical_text(dtype, v) for v in values))
+        return UNKNOWN
+
+    # -- text -------------------------------------------------------------------------------------
+
+    def _text(self, query: Any, field: IndexField) -> Node:
+        if not field.complete:
+            node = self._complete_text(query, field)
+            return node if isinstance(query, ast.Term) and isinstance(node, Index) else UNKNOWN
+        return self._complete_text(query, field)
+
+    def _complete_text(self, query: Any, field: IndexField) -> Node:
+        name = field.name
+        if isinstance(query, ast.Term):
+            return self._one(name, query.value)
+        if isinstance(query, ast.TermSet):
+            if not all(isinstance(v, str) for v in query.values):
+                return UNKNOWN
+            return self._terms.any_term(name, (str(v) for v in query.values))
+        if isinstance(query, ast.FullText):
+            return self._full_text(query, field)
+        if isinstance(query, ast.Phrase):
+            return self._phrase(field, query.terms, query.slop, query.prefix)
+        if isinstance(query, ast.Wildcard):
+            return self._terms.regex(name, wildcard_regex(query.pattern))
+        if isinstance(query, ast.Regex):
+            return self._regex(name, "", query.pattern)
+        if isinstance(query, ast.Fuzzy):
+            return self._terms.fuzzy(name, query.value, query.distance, query.prefix)
+        return UNKNOWN
+
+    def _one(self, name: str, value: Any) -> Node:
+        if not isinstance(value, str):
+            return UNKNOWN
+        return self._terms.term(name, value, scored=self._scored)
+
+    def _full_text(self, query: ast.FullText, field: IndexField) -> Node:
+        if field.kind == "term":
+            return self._one(field.name, query.text)
+        tokens = analyze(field.tokenizer, query.text, field.token_length)
+        return self._tokens(field.name, tokens, query.operator)
+
+    def _tokens(self, name: str, tokens: list[str], operator: str) -> Node:
+        if not tokens:
+            return Nothing()
+        nodes = [self._one(name, token) for token in dict.fromkeys(tokens)]
+        return unite(nodes) if operator == "or" else intersect(nodes)
+
+    def _phrase(self, field: IndexField, words: tuple[str, ...], slop: int, prefix: bool) -> Node:
+        if not words:
+            return Nothing()
+        *head, last = words
+        if prefix:
+            return self._phrase_prefix(field, head, last, slop)
+        if not head:
+            return self._one(field.name, last)
+        if field.kind == "term":
+            return Nothing()
+        if field.record != "position" or slop > 0 or field.gaps:
+            return inexact(self._tokens(field.name, list(words), "and"))
+        return self._terms.phrase(field.name, words, 0, scored=self._scored)
+
+    def _phrase_prefix(self, field: IndexField, head: list[str], last: str, slop: int) -> Node:
+        starts = self._terms.regex(field.name, escape_regex(last) + ANY_TEXT)
+        if not head:
+            return starts
+        if field.kind == "term":
+            return Nothing()
+        expanded = self._dictionary(field.name, last).to_pylist()
+        if len(expanded) > MANY_EXPANSIONS:
+            return inexact(intersect([self._tokens(field.name, head, "and"), starts]))
+        return unite(self._phrase(field, (*head, word), slop, False) for word in expanded)
+
+    def _regex(self, name: str, prefix: str, pattern: str) -> Node:
+        """Run the pattern over the dictionary, with the engine that scans rows."""
+        listed = self._dictionary(name, prefix)
+        bare = pc.utf8_slice_codeunits(listed, len(prefix)) if prefix else listed
+        hits = pc.match_substring_regex(bare, f"^(?:{pattern})$")
+        return self._terms.any_term(name, listed.filter(hits).to_pylist())
+
+    # -- JSON -------------------------------------------------------------------------------------
+
+    def _paths(self, query: Any, field: IndexField, path: str) -> Node:
+        if isinstance(query, ast.Exists) and not path:
+            return self._terms.is_not_null(field.column)
+        if not field.complete:
+            return UNKNOWN
+        name = field.name
+        if isinstance(query, ast.Exists):
+            return self._path_exists(name, path)
+        if isinstance(query, ast.Term):
+            return self._one(name, _path_term(path, query.value))
+        if isinstance(query, ast.TermSet):
+            return self._terms.any_term(name, (_path_term(path, v) for v in query.values))
+        if isinstance(query, ast.FullText):
+            found = [[pathtokens.path_term(path, t) for t in a] for a in _alternatives(query.text)]
+            return unite(self._tokens(name, tokens, query.operator) for tokens in found)
+        if isinstance(query, ast.Phrase):
+            words = tuple(pathtokens.path_term(path, t) for t in query.terms)
+            return self._phrase(field, words, query.slop, query.prefix)
+        prefix = pathtokens.term_prefix(path)
+        if isinstance(query, ast.Wildcard):
+            return self._terms.regex(name, escape_regex(prefix) + wildcard_regex(query.pattern))
+        if isinstance(query, ast.Regex):
+            return self._regex(name, prefix, query.pattern)
+        return inexact(self._path_exists(name, path))
+
+    def _path_exists(self, name: str, path: str) -> Node:
+        marker = pathtokens.marker(path)
+        below = self._terms.regex(name, escape_regex(marker + ".") + ANY_TEXT)
+        return unite([self._terms.term(name, marker), below])
+
+
+def _fits(dtype: pa.DataType, value: Any) -> bool:
+    if pa.types.is_string(dtype):
+        return isinstance(value, str)
+    return isinstance(value, bytes) if pa.types.is_binary(dtype) else type(value) is int
+
+
+def _alternatives(text: str) -> list[tuple[str, ...]]:
+    return jsonpaths.alternatives(text)
+
+
+def _path_term(path: str, value: Any) -> str:
+    token = value if isinstance(value, str) else jsonpaths.number_text(value)
+    return pathtokens.path_term(path, token)
+
+
+def wildcard_regex(pattern: str) -> str:
+    """``*`` any run, ``?`` one character, backslash makes the next character plain."""
+    found, plain = [], False
+    for char in pattern:
+        if plain or char not in "*?\\":
+            found.append(escape_regex(char))
+            plain = False
+        elif char == "\\":
+            plain = True
+        else:
+            found.append(ANY_TEXT if char == "*" else ANY_CHARACTER)
+    return "".join(found) + (escape_regex("\\") if plain else "")

@@ -1,0 +1,249 @@
+"""One split, open for reading: rows, search, counts, members.
+
+A reader holds bytes and plans, never an open index: that is asked from the process's workspace for
+each search, so readers may be many, are safe to share between threads and survive a fork. Readers
+themselves are kept in a small cache by store and path.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError
+from indextables.expr import ast
+from indextables.expr.predicate import Predicate, TextMatch
+from indextables.log.actions import AddFile
+from indextables.mapping import DocMapping
+from indextables.splits import members
+from indextables.splits.foreign import ForeignRows
+from indextables.splits.hashtable import HashTable
+from indextables.splits.info import SplitInfo
+from indextables.splits.nodes import All, Index, Node, Nothing
+from indextables.splits.predicates import Found, PredicateCompiler
+from indextables.splits.queries import QueryCompiler
+from indextables.splits.rows import RowsReader
+from indextables.splits.search import IndexSearch
+from indextables.splits.source import SplitRef, SplitSource
+from indextables.splits.terms import Terms
+from indextables.splits.workspace import OpenIndex, workspace
+from indextables.storage.base import Store
+
+MAX_READERS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Rows found. Unscored: ascending. Scored: best first, with their scores."""
+
+    rows: NDArray[np.uint32]
+    scores: NDArray[np.float32] | None = None
+
+
+class SplitReader:
+    """Reads one split."""
+
+    def __init__(self, store: Store, ref: SplitRef, config: Config | None = None) -> None:
+        self.config = config or Config()
+        self.source = SplitSource(store, ref)
+        self.ref = ref
+        self.path = ref.path
+        self._tables: dict[str, HashTable] = {}
+        self._key = (store.identity, ref.path, ref.size)
+
+    @classmethod
+    def open(
+        cls, store: Store, add: AddFile | SplitRef, *, config: Config | None = None
+    ) -> SplitReader:
+        """The reader of a split, from the cache if it was open before."""
+        return _readers.get(store, SplitRef.of(add), config)
+
+    # -- what is in it ----------------------------------------------------------------------------
+
+    @property
+    def info(self) -> SplitInfo:
+        if self.source.info is None:
+            raise IndexTablesError("the split was written by another program", path=self.path)
+        return self.source.info
+
+    @property
+    def is_foreign(self) -> bool:
+        """Written by JVM IndexTables: rows can be read, the index cannot be searched."""
+        return self.source.is_foreign
+
+    @cached_property
+    def foreign(self) -> ForeignRows:
+        return ForeignRows(self.source)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.foreign.schema if self.is_foreign else self.info.schema
+
+    @property
+    def num_rows(self) -> int:
+        return self.foreign.num_rows if self.is_foreign else self.info.num_rows
+
+    @property
+    def mapping(self) -> DocMapping:
+        return self.foreign.mapping if self.is_foreign else self.info.mapping
+
+    def member(self, name: str) -> bytes:
+        """A whole member, checked."""
+        return self.source.member(name)
+
+    def fuse_filter(self, kind: str = "fuse8") -> bytes | None:
+        """The filter over the split's keys, as it was written."""
+        name = members.FUSE16 if kind == "fuse16" else members.FUSE8
+        return self.source.member(name) if self.source.has(name) else None
+
+    def column_index_bytes(self, column: str) -> bytes | None:
+        name = members.column_index(column)
+        return self.source.member(name) if self.source.has(name) else None
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> Any:
+        """``scan`` and ``take`` over the rows."""
+        if self.is_foreign:
+            return self.foreign
+        start, end = self.source.range_of(members.ROWS)
+        return RowsReader(
+            lambda ranges: self.source.member_ranges(members.ROWS, ranges),
+            self.source.member(members.ROWS_DIRECTORY),
+            end - start,
+            path=self.path,
+            payload=self.source.mapped_member(members.ROWS),
+        )
+
+    # -- search -----------------------------------------------------------------------------------
+
+    def _open_index(self) -> OpenIndex:
+        return workspace().get(self._key, self.source)
+
+    def session(self, *, scored: bool = False) -> Session:
+        """What one query needs: the open index and translators for it."""
+        return Session(self, self._open_index(), scored=scored)
+
+    def hash_table(self, column: str) -> HashTable:
+        if column not in self._tables:
+            name = members.hash_table(column)
+            start, end = self.source.range_of(name)
+            self._tables[column] = HashTable(
+                lambda ranges: self.source.member_ranges(name, ranges), end - start, self.path
+            )
+        return self._tables[column]
+
+    def search(self, query: ast.Query, *, limit: int | None = None, scored: bool = False) -> Hits:
+        """Rows that match a query exactly."""
+        from indextables.splits.access import matching_rows, scored_rows
+
+        if scored:
+            return scored_rows(self, query, limit)
+        rows = matching_rows(self, as_predicate(query))
+        return Hits(rows if limit is None else rows[:limit])
+
+    def count(self, query: ast.Query) -> int:
+        from indextables.splits.access import count_rows
+
+        return count_rows(self, as_predicate(query))
+
+    def aggregate(self, *args: Any, **kwargs: Any) -> Any:
+        """See ``splits.aggregate.aggregate_split``."""
+        from indextables.splits.aggregate import aggregate_split
+
+        return aggregate_split(self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"SplitReader({self.path!r}, {self.num_rows} rows)"
+
+
+def as_predicate(query: ast.Query) -> Predicate:
+    return TextMatch(query, tuple(query_fields(query)), "", "indexquery")
+
+
+def query_fields(query: ast.Query) -> list[str]:
+    """The fields a query asks about, in order of first use."""
+    if isinstance(query, ast.Bool):
+        parts: Sequence[ast.Query] = (*query.must, *query.should, *query.must_not)
+        return list(dict.fromkeys(f for q in parts for f in query_fields(q)))
+    if isinstance(query, ast.Boost):
+        return query_fields(query.query)
+    if isinstance(query, ast.MatchAll | ast.MatchNone):
+        return []
+    return [query.field]
+
+
+class Session:
+    """One query against one open index, which it keeps open."""
+
+    def __init__(self, reader: SplitReader, index: OpenIndex, *, scored: bool) -> None:
+        self.index = index
+        self.search = IndexSearch(index, reader.num_rows, reader.hash_table, reader.path)
+        terms = Terms(reader.info, index.schema)
+        self.queries = QueryCompiler(terms, self.search.terms, scored=scored)
+        self.predicates = PredicateCompiler(terms, self.queries)
+
+    def find(self, predicate: Predicate) -> Found:
+        return self.predicates.compile(predicate)
+
+    def count(self, node: Node, num_rows: int) -> int | None:
+        """How many rows a node has, where the index can say without listing them."""
+        if isinstance(node, All):
+            return num_rows
+        if isinstance(node, Nothing):
+            return 0
+        return self.search.count(node) if isinstance(node, Index) else None
+
+
+class _Readers:
+    """Least recently used readers go first; a forked child starts empty."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: OrderedDict[Any, SplitReader] = OrderedDict()
+
+    def get(self, store: Store, ref: SplitRef, config: Config | None) -> SplitReader:
+        key = (store.identity, ref.path, ref.size, ref.footer_start)
+        with self._lock:
+            found = self._open.get(key)
+            if found is not None:
+                self._open.move_to_end(key)
+                return found
+        made = SplitReader(store, ref, config)
+        with self._lock:
+            self._open[key] = made
+            while len(self._open) > MAX_READERS:
+                self._open.popitem(last=False)
+        return made
+
+    def clear(self) -> None:
+        with self._lock:
+            self._open.clear()
+
+
+_readers = _Readers()
+
+
+def forget_readers() -> None:
+    """Drop every cached reader and open index of this process."""
+    _readers.clear()
+    workspace().clear()
+
+
+def _after_fork() -> None:
+    global _readers
+    _readers = _Readers()
+
+
+os.register_at_fork(after_in_child=_after_fork)

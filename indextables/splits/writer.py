@@ -1,0 +1,300 @@
+"""Writing one split: Arrow batches in, one bundle file out, everything computed in one pass.
+
+Each batch goes to the rows, to the statistics, to the key hashes (for the filter that cross-
+references copy) and to the index. How columns are indexed is decided on the first rows; the index
+is then fed, document number equal to row number. Equal rows in equal batches give equal bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.config import Config
+from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError
+from indextables.expr.keys import HASH_KIND, KeyCollector, canonical_texts, distinct
+from indextables.log.actions import AddFile
+from indextables.mapping import DocMapping
+from indextables.native import BinaryFuse8, BinaryFuse16, hash_terms
+from indextables.splits import members
+from indextables.splits.bundle import INFO, BundleWriter
+from indextables.splits.documents import IndexBuilder
+from indextables.splits.fields import SAMPLE_ROWS, in_tantivy, plan_fields
+from indextables.splits.hashtable import build_hash_table
+from indextables.splits.indexfiles import pack_index, sealed_meta
+from indextables.splits.info import IndexField, IndexFile, SplitInfo
+from indextables.splits.rows import RowsFile, RowsWriter
+from indextables.splits.stats import SplitStatistics, StatisticsCollector
+
+PIECE_ROWS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSplit:
+    """A split ready for upload, and all the log will say about it."""
+
+    local_path: str
+    size: int
+    num_records: int
+    stats_json: str
+    min_values: Mapping[str, str]
+    max_values: Mapping[str, str]
+    footer_start: int
+    footer_end: int
+    doc_mapping_json: str
+    uncompressed_size: int
+
+    def to_add(
+        self,
+        path: str,
+        partition_values: Mapping[str, str | None] | None = None,
+        *,
+        data_change: bool = True,
+        modification_time: int | None = None,
+        num_merge_ops: int = 0,
+    ) -> AddFile:
+        """The action that makes this split part of a table."""
+        return AddFile(
+            path=path,
+            partition_values=dict(partition_values or {}),
+            size=self.size,
+            modification_time=modification_time or time.time_ns() // 1_000_000,
+            data_change=data_change,
+            stats=self.stats_json,
+            min_values=dict(self.min_values),
+            max_values=dict(self.max_values),
+            num_records=self.num_records,
+            footer_start_offset=self.footer_start,
+            footer_end_offset=self.footer_end,
+            has_footer_offsets=True,
+            num_merge_ops=num_merge_ops,
+            delete_opstamp=0,
+            doc_mapping_json=self.doc_mapping_json,
+            uncompressed_size_bytes=self.uncompressed_size,
+        )
+
+    def discard(self) -> None:
+        """Delete the local file and its folder."""
+        shutil.rmtree(os.path.dirname(self.local_path), ignore_errors=True)
+
+
+class SplitWriter:
+    """Writes one split. ``schema`` is without partition columns."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        mapping: DocMapping,
+        config: Config | None = None,
+        *,
+        work_dir: str | None = None,
+        column_indexes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.mapping = mapping
+        self._config = config or Config()
+        parent = work_dir or self._config["indexWriter.tempDirectoryPath"]
+        self._folder = tempfile.mkdtemp(prefix="indextables-split-", dir=parent)
+        self._rows = RowsWriter(schema)
+        self._statistics = StatisticsCollector(schema, self._config)
+        self._sample: list[pa.RecordBatch] | None = []
+        self._builder: IndexBuilder | None = None
+        self._keys: dict[str, KeyCollector] = {}
+        self._hashed: dict[str, list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]] = {}
+        self._kept: dict[str, list[Any]] = {c: [] for c in column_indexes or {}}
+        self.num_rows = 0
+        self._bytes = 0
+
+    @property
+    def estimated_bytes(self) -> int:
+        """Rough size of the finished split."""
+        return int(self._bytes * 0.6)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; columns are matched by name and must have the split's types."""
+        batch = self._conform(batch)
+        for start in range(0, batch.num_rows, PIECE_ROWS):
+            self._write_piece(batch.slice(start, PIECE_ROWS))
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.equals(self.schema):
+            return batch
+        missing = [n for n in self.schema.names if n not in batch.schema.names]
+        if missing:
+            raise SchemaMismatchError(f"the batch has no column {', '.join(missing)}")
+        try:
+            columns = [batch.column(f.name).cast(f.type) for f in self.schema]
+        except pa.ArrowInvalid as error:
+            raise SchemaMismatchError(f"the batch does not fit the schema: {error}") from error
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _write_piece(self, piece: pa.RecordBatch) -> None:
+        first = self.num_rows
+        self.num_rows += piece.num_rows
+        self._bytes += piece.nbytes
+        if self._sample is not None:
+            self._sample.append(piece)
+            if self.num_rows >= SAMPLE_ROWS:
+                self._start_index()
+        else:
+            self._index(piece, first)
+        self._rows.write(piece)
+        self._statistics.add(piece)
+        for column, kept in self._kept.items():
+            kept.append(piece.column(column))
+
+    def _start_index(self) -> None:
+        waiting, self._sample = self._sample or [], None
+        sample = pa.Table.from_batches(waiting, schema=self.schema)
+        fields = plan_fields(self.schema, self.mapping, sample)
+        self._builder = IndexBuilder(os.path.join(self._folder, "index"), fields)
+        for field in fields:
+            mapping = self.mapping.get(field.column)
+            if field.kind == "hash":
+                self._hashed[field.column] = []
+            elif mapping is not None and field.kind != "none":
+                self._keys[field.column] = KeyCollector(replace(mapping, name=field.column))
+        first = 0
+        for piece in waiting:
+            self._index(piece, first)
+            first += piece.num_rows
+
+    def _index(self, piece: pa.RecordBatch, first: int) -> None:
+        assert self._builder is not None
+        self._builder.add(piece)
+        for column, collector in self._keys.items():
+            collector.add(piece.column(column))
+        for column, found in self._hashed.items():
+            found.append(self._hash(column, piece.column(column), first))
+
+    def _hash(
+        self, column: str, array: Any, first: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        mapping = self.mapping.get(column)
+        assert mapping is not None
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(valid).astype(np.uint32) + np.uint32(first)
+        texts = canonical_texts(array, mapping)
+        return hash_terms(column, texts, HASH_KIND), rows
+
+    # -- finishing --------------------------------------------------------------------------------
+
+    def finish(self) -> FinishedSplit:
+        """Write the bundle; the writer is done afterwards."""
+        if self.num_rows == 0:
+            self.abort()
+            raise IndexTablesError("a split needs at least one row")
+        try:
+            return self._finish()
+        except BaseException:
+            self.abort()
+            raise
+
+    def _finish(self) -> FinishedSplit:
+        if self._sample is not None:
+            self._start_index()
+        builder = self._builder
+        assert builder is not None
+        builder.finish()
+        rows = self._rows.finish()
+        statistics = self._statistics.finish(self.num_rows)
+        path = os.path.join(self._folder, "split.bundle")
+        bundle = BundleWriter(path)
+        bundle.add(members.ROWS, *rows.pages)
+        files = pack_index(builder.folder, bundle, builder.names)
+        meta = sealed_meta(builder.folder)
+        builder.abort()
+        fields = self._add_tables(bundle, builder.fields)
+        xref = self._add_filters(bundle, fields)
+        self._add_column_indexes(bundle)
+        self._add_info(bundle, rows, fields, files, meta, statistics, xref)
+        start, end = bundle.finish(sync=False)
+        return self._finished(path, start, end, statistics)
+
+    def _add_tables(self, bundle: BundleWriter, fields: list[IndexField]) -> list[IndexField]:
+        for column, parts in self._hashed.items():
+            hashes = np.concatenate([h for h, _ in parts])
+            rows = np.concatenate([r for _, r in parts])
+            bundle.add(members.hash_table(column), build_hash_table(hashes, rows))
+            self._hashed[column] = [(distinct(hashes), rows)]
+        return fields
+
+    def _add_filters(self, bundle: BundleWriter, fields: list[IndexField]) -> dict[str, Any]:
+        parts = {c: collector.hashes() for c, collector in self._keys.items()}
+        parts |= {c: found[0][0] for c, found in self._hashed.items()}
+        for at, field in enumerate(fields):
+            if field.column in parts:
+                fields[at] = replace(field, terms=len(parts[field.column]))
+        keys = distinct(np.concatenate([np.empty(0, np.uint64), *parts.values()]))
+        bundle.add(members.FUSE8, BinaryFuse8.build(keys).to_postcard())
+        if self._config["xref.build.filterType"] == "fuse16":
+            bundle.add(members.FUSE16, BinaryFuse16.build(keys).to_postcard())
+        described = [f.to_dict() for f in self.mapping.fields if f.name in parts]
+        return {"hash": HASH_KIND, "fields": described, "num_keys": len(keys)}
+
+    def _add_column_indexes(self, bundle: BundleWriter) -> None:
+        if not self._kept:
+            return
+        kind = self._config["columnIndex.format"]
+        build = members.column_index_builder(kind)
+        if build is None:
+            raise ConfigError(f"no builder for column indexes of format '{kind}'")
+        for column, arrays in self._kept.items():
+            data = build(pa.chunked_array(arrays), self._config)
+            bundle.add(members.column_index(column), data)
+
+    def _add_info(
+        self,
+        bundle: BundleWriter,
+        rows: RowsFile,
+        fields: list[IndexField],
+        files: dict[str, IndexFile],
+        meta: str,
+        statistics: SplitStatistics,
+        xref: dict[str, Any],
+    ) -> None:
+        bundle.add(members.ROWS_DIRECTORY, rows.directory)
+        bundle.add(members.DOC_MAPPING, self.mapping.to_json().encode())
+        info = SplitInfo(
+            schema=self.schema,
+            num_rows=self.num_rows,
+            mapping=self.mapping,
+            checksums=bundle.checksums,
+            fields={f.column: f for f in fields},
+            null_counts=statistics.null_counts,
+            index_files=files if any(in_tantivy(f) for f in fields) or files else {},
+            index_meta=meta,
+            xref=xref,
+        )
+        bundle.add(INFO, info.to_json())
+
+    def _finished(
+        self, path: str, start: int, end: int, statistics: SplitStatistics
+    ) -> FinishedSplit:
+        return FinishedSplit(
+            local_path=path,
+            size=end,
+            num_records=self.num_rows,
+            stats_json=statistics.stats_json,
+            min_values=statistics.min_values,
+            max_values=statistics.max_values,
+            footer_start=start,
+            footer_end=end,
+            doc_mapping_json=self.mapping.to_json(),
+            uncompressed_size=self._bytes,
+        )
+
+    def abort(self) -> None:
+        """Give up; nothing is left on disk."""
+        if self._builder is not None:
+            self._builder.abort()
+        shutil.rmtree(self._folder, ignore_errors=True)
