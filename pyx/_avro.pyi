@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ class EntryColumns:
     list_starts: UInt32s
     list_lengths: UInt32s
     map_present: npt.NDArray[np.uint8]
-    def map_columns(self, field: int) -> list[tuple[str, UInt32s, UInt32s]]: ...
+    def map_columns(self, field: int) -> Iterator[tuple[str, UInt32s, UInt32s]]: ...
 
 def scan_container(data: Buffer) -> tuple[dict[str, bytes], Int64s, Int64s, Int64s]: ...
 def decode_entries(program: Any, data: Buffer, ends: Int64s, counts: Int64s) -> EntryColumns: ...

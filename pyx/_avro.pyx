@@ -1,6 +1,6 @@
 """Containers, file entries and objects of Avro files."""
 
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
 import numpy as np
@@ -10,7 +10,7 @@ from indextables.native._cursor cimport (
     cursor_take, read_f64, read_i32, read_u8, read_zigzag,
 )
 from indextables.native._hash cimport xxh64_bytes
-from indextables.native._textpack cimport NULL_LENGTH, utf8_valid
+from indextables.native._textpack cimport NULL_LENGTH, same_bytes, utf8_valid
 from indextables.native._typedefs cimport (
     float32_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
@@ -24,9 +24,20 @@ cdef int64_t _MISSING = <int64_t>(<uint64_t>1 << 63)
 
 # -- primitives ---------------------------------------------------------------------------------
 
+cdef inline int64_t read_number(Cursor* c) except? -1 nogil:
+    """``read_zigzag`` with a short way for one byte."""
+    cdef uint8_t b
+    if c.pos < c.size:
+        b = c.base[c.pos]
+        if b < 128:
+            c.pos += 1
+            return <int64_t>(b >> 1) ^ -<int64_t>(b & 1)
+    return read_zigzag(c)
+
+
 cdef inline uint64_t read_length(Cursor* c) except? 18446744073709551615ULL nogil:
     """The length of a string or of bytes, all of which are there."""
-    cdef int64_t n = read_zigzag(c)
+    cdef int64_t n = read_number(c)
     if n < 0:
         cursor_fail(c, b"negative length")
         return 18446744073709551615ULL
@@ -43,7 +54,7 @@ cdef inline int read_boolean(Cursor* c) except -1 nogil:
 
 cdef inline int32_t read_branch(Walk* w, Cursor* c, int32_t node) except -1 nogil:
     """The node of a union's branch."""
-    cdef int64_t branch = read_zigzag(c)
+    cdef int64_t branch = read_number(c)
     if branch < 0 or branch >= node_b(w, node):
         return cursor_fail(c, b"a union has no such branch")
     return w.children[node_a(w, node) + branch]
@@ -51,7 +62,7 @@ cdef inline int32_t read_branch(Walk* w, Cursor* c, int32_t node) except -1 nogi
 
 cdef inline int64_t read_count(Walk* w, Cursor* c) except -1 nogil:
     """Items of the next block of an array or map, 0 at its end."""
-    cdef int64_t count = read_zigzag(c)
+    cdef int64_t count = read_number(c)
     if count < 0:
         if count == _MISSING:
             return cursor_fail(c, b"a block has too many items")
@@ -161,49 +172,61 @@ cdef bytes _take_bytes(Cursor* c):
 # -- file entries to columns --------------------------------------------------------------------
 
 cdef class _Maps:
-    """Entries of one map field: key number, row, and where the value lies."""
+    """Values of one map field by key: two columns a key, starts and lengths.
 
-    cdef uint32_t* entries          # four per entry: key, row, start, length
-    cdef size_t used
-    cdef size_t size
+    The columns come zeroed from ``calloc``, so a key that few rows have costs few pages. Lengths
+    are stored plus one; zero is absent.
+    """
+
+    cdef size_t rows
+    cdef uint32_t** columns         # starts and lengths of each key, one after the other
     cdef uint32_t* keys             # two per key: start, length
     cdef uint32_t key_count
     cdef int32_t* table
     cdef uint32_t[256] guess        # the key that stood at each place of the row before
 
-    def __cinit__(self):
+    def __cinit__(self, size_t rows):
+        self.rows = rows
         self.table = <int32_t*>calloc(KEY_TABLE, sizeof(int32_t))
         self.keys = <uint32_t*>calloc(2 * MOST_KEYS, sizeof(uint32_t))
-        if not (self.table and self.keys):
+        self.columns = <uint32_t**>calloc(MOST_KEYS, sizeof(uint32_t*))
+        if not (self.table and self.keys and self.columns):
             raise MemoryError()
         memset(self.guess, 0, sizeof(self.guess))
 
     def __dealloc__(self):
-        free(self.entries)
+        cdef uint32_t key
+        if self.columns:
+            for key in range(self.key_count):
+                free(self.columns[key])
+        free(self.columns)
         free(self.keys)
         free(self.table)
 
     cdef inline bint is_key(
         self, uint32_t key, const Cursor* c, uint64_t at, uint64_t n
     ) noexcept nogil:
-        return self.keys[2 * key + 1] == n and memcmp(
+        return self.keys[2 * key + 1] == n and same_bytes(
             c.base + self.keys[2 * key], c.base + at, n
-        ) == 0
+        )
 
-    cdef int64_t key_of(self, Cursor* c, uint64_t at, uint64_t n, size_t place) except -1 nogil:
+    cdef inline int64_t key_of(
+        self, Cursor* c, uint64_t at, uint64_t n, size_t place
+    ) except -1 nogil:
         """The number of the key of ``n`` bytes at ``at``; new keys get the next number."""
+        if place < 256 and self.key_count and self.is_key(self.guess[place], c, at, n):
+            return self.guess[place]
+        cdef int64_t key = self.search(c, at, n)
+        if place < 256:
+            self.guess[place] = <uint32_t>key
+        return key
+
+    cdef int64_t search(self, Cursor* c, uint64_t at, uint64_t n) except -1 nogil:
+        cdef uint32_t slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (KEY_TABLE - 1)
         cdef uint32_t key
-        cdef uint32_t slot
-        if place < 256 and self.key_count:
-            key = self.guess[place]
-            if self.is_key(key, c, at, n):
-                return key
-        slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (KEY_TABLE - 1)
         while self.table[slot]:
             key = <uint32_t>(self.table[slot] - 1)
             if self.is_key(key, c, at, n):
-                if place < 256:
-                    self.guess[place] = key
                 return key
             slot = (slot + 1) & (KEY_TABLE - 1)
         if self.key_count >= MOST_KEYS:
@@ -211,61 +234,38 @@ cdef class _Maps:
         if not utf8_valid(c.base + at, n):
             return cursor_fail(c, b"a map key is not UTF-8")
         key = self.key_count
+        self.columns[key] = <uint32_t*>calloc(2 * self.rows + 1, sizeof(uint32_t))
+        if self.columns[key] == NULL:
+            with gil:
+                raise MemoryError()
         self.keys[2 * key] = <uint32_t>at
         self.keys[2 * key + 1] = <uint32_t>n
         self.table[slot] = <int32_t>key + 1
         self.key_count += 1
-        if place < 256:
-            self.guess[place] = key
         return key
 
-    cdef int put(self, int64_t key, size_t row, uint64_t start, uint64_t n) except -1 nogil:
-        cdef uint32_t* grown
-        cdef size_t size
-        if self.used == self.size:
-            size = 2 * self.size + 1024
-            grown = <uint32_t*>realloc(self.entries, 4 * size * sizeof(uint32_t))
-            if grown == NULL:
-                with gil:
-                    raise MemoryError()
-            self.entries = grown
-            self.size = size
-        grown = self.entries + 4 * self.used
-        grown[0] = <uint32_t>key
-        grown[1] = <uint32_t>row
-        grown[2] = <uint32_t>start
-        grown[3] = <uint32_t>n
-        self.used += 1
-        return 0
+    cdef inline void put(self, int64_t key, size_t row, uint64_t start, uint64_t n) noexcept nogil:
+        self.columns[key][row] = <uint32_t>start
+        self.columns[key][self.rows + row] = <uint32_t>n + 1
 
-    cdef list by_key(self, const uint8_t[::1] data, size_t rows):
-        """For each key its name and, for every row, where its value lies."""
-        cdef size_t i
-        cdef uint32_t key
-        cdef const uint32_t* e
-        starts = [np.zeros(rows, np.uint32) for _ in range(self.key_count)]
-        lengths = [np.full(rows, _ABSENT, np.uint32) for _ in range(self.key_count)]
-        cdef list names = []
-        cdef uint32_t** to = <uint32_t**>calloc(2 * self.key_count + 1, sizeof(uint32_t*))
-        if to == NULL:
-            raise MemoryError()
-        cdef uint32_t[::1] view
-        try:
-            for key in range(self.key_count):
-                view = starts[key]
-                to[2 * key] = &view[0]
-                view = lengths[key]
-                to[2 * key + 1] = &view[0]
-                i = self.keys[2 * key]
-                names.append(bytes(data[i:i + self.keys[2 * key + 1]]).decode())
-            with nogil:
-                for i in range(self.used):
-                    e = self.entries + 4 * i
-                    to[2 * e[0]][e[1]] = e[2]
-                    to[2 * e[0] + 1][e[1]] = e[3]
-        finally:
-            free(to)
-        return list(zip(names, starts, lengths, strict=True))
+    cdef inline void put_null(self, int64_t key, size_t row) noexcept nogil:
+        self.columns[key][self.rows + row] = 0
+
+    cdef tuple column(self, uint32_t key, const uint8_t[::1] data):
+        """A key's name and, for every row, where its value lies."""
+        cdef size_t row
+        cdef const uint32_t* source = self.columns[key]
+        starts = np.empty(self.rows, np.uint32)
+        lengths = np.empty(self.rows, np.uint32)
+        cdef uint32_t[::1] to_starts = starts
+        cdef uint32_t[::1] to_lengths = lengths
+        with nogil:
+            for row in range(self.rows):
+                to_starts[row] = source[row]
+                to_lengths[row] = source[self.rows + row] - 1
+        cdef size_t at = self.keys[2 * key]
+        name = bytes(data[at:at + self.keys[2 * key + 1]]).decode()
+        return name, starts, lengths
 
 
 cdef class EntryColumns:
@@ -293,12 +293,14 @@ cdef class EntryColumns:
         self.list_starts = np.zeros((lists, rows), np.uint32)
         self.list_lengths = np.full((lists, rows), _ABSENT, np.uint32)
         self.map_present = np.zeros((maps, rows), np.uint8)
-        self._maps = [_Maps() for _ in range(maps)]
+        self._maps = [_Maps(rows) for _ in range(maps)]
 
     def map_columns(self, int field):
-        """``(key, starts, lengths)`` of each key of a map field, lengths as for texts."""
+        """``(key, starts, lengths)`` of each key of a map field in turn, lengths as for texts."""
         cdef _Maps maps = self._maps[field]
-        return maps.by_key(self._view, self.rows)
+        cdef uint32_t key
+        for key in range(maps.key_count):
+            yield maps.column(key, self._view)
 
 
 cdef struct Sinks:
@@ -311,7 +313,7 @@ cdef struct Sinks:
     size_t rows
 
 
-cdef int put_map(
+cdef inline int put_map(
     Walk* w, Cursor* c, int32_t node, _Maps maps, size_t row
 ) except -1 nogil:
     cdef int64_t count = read_count(w, c)
@@ -332,7 +334,7 @@ cdef int put_map(
             if node_op(w, value) == OP_UNION:
                 value = read_branch(w, c, value)
             if node_op(w, value) == OP_NULL:
-                maps.put(key, row, 0, NULL_LENGTH)
+                maps.put_null(key, row)
                 continue
             n = read_length(c)
             maps.put(key, row, c.pos, n)
@@ -357,7 +359,7 @@ cdef int walk_list(Walk* w, Cursor* c) except -1 nogil:
     return 0
 
 
-cdef int put_value(
+cdef inline int put_value(
     Walk* w, Cursor* c, int32_t node, int32_t sink, int32_t number, const Sinks* s, _Maps maps,
     size_t row,
 ) except -1 nogil:
@@ -469,7 +471,7 @@ cdef int _decode_block(
     cdef int32_t fields = node_b(w, 0)
     cdef int32_t k
     cdef int64_t i
-    cdef object empty = _Maps()
+    cdef object empty = _Maps(0)
     cdef list bound = [m if m is not None else empty for m in maps]
     cdef void** targets = <void**>calloc(fields + 1, sizeof(void*))
     if targets == NULL:

@@ -1,16 +1,29 @@
 """Text columns to skeletons and slots, and back."""
 
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from indextables.native._hash cimport xxh64_bytes
+from indextables.native._hash cimport load32, load64, xxh64_bytes
 from indextables.native._typedefs cimport (
     int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 
 from indextables.errors import CorruptFileError
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define it_prefetch(p) __builtin_prefetch(p)
+    #else
+    #define it_prefetch(p) ((void)0)
+    #endif
+    """
+    void it_prefetch(const void* p) noexcept nogil
+
+cdef enum:
+    AHEAD = 12              # rows whose bytes are fetched before their turn
 
 cdef enum:
     GIVE_UP = 1
@@ -27,6 +40,13 @@ for _i in range(10):
 for _i in range(6):
     _HEX[97 + _i] = 10 + _i
 cdef const uint8_t* _DIGITS = b"0123456789abcdef"
+
+
+cdef inline void fetch(const uint8_t* base, uint64_t size, uint64_t start) noexcept nogil:
+    """Ask for the bytes of a text that is read soon: its column lies scattered in memory."""
+    if start < size:
+        it_prefetch(base + start)
+        it_prefetch(base + min(start + 63, size - 1))
 
 
 cdef bint utf8_valid(const uint8_t* p, size_t n) noexcept nogil:
@@ -78,20 +98,36 @@ cdef inline bint text_valid(const uint8_t* p, size_t n) noexcept nogil:
 
 # -- slots --------------------------------------------------------------------------------------
 
+cdef inline bint eight_digits(const uint8_t* p, uint64_t* value) noexcept nogil:
+    """Eight decimal digits at once: all bytes are tested, then summed pairwise."""
+    cdef uint64_t w = load64(p)
+    if ((w & (w + 0x0606060606060606ULL) & 0xf0f0f0f0f0f0f0f0ULL) != 0x3030303030303030ULL):
+        return False
+    w = (w & 0x0f0f0f0f0f0f0f0fULL) * 2561 >> 8
+    w = (w & 0x00ff00ff00ff00ffULL) * 6553601 >> 16
+    value[0] = (w & 0x0000ffff0000ffffULL) * 42949672960001ULL >> 32
+    return True
+
+
 cdef inline size_t take_integer(const uint8_t* p, size_t n, uint64_t* value) noexcept nogil:
     """Length of the integer slot at ``p``, 0 when there is none (no digit, or a leading zero)."""
     cdef size_t i = 1
     cdef uint64_t v
+    cdef uint64_t eight
     cdef uint8_t d
     if n == 0:
         return 0
-    v = p[0] - 48
+    v = <uint8_t>(p[0] - 48)
     if v > 9:
         return 0
-    if v == 0 and n > 1 and <uint8_t>(p[1] - 48) <= 9:
-        return 0
+    if v == 0:
+        value[0] = 0
+        return 0 if n > 1 and <uint8_t>(p[1] - 48) <= 9 else 1
+    while i + 8 <= n and i <= MOST_DIGITS - 8 and eight_digits(p + i, &eight):
+        v = v * 100000000 + eight
+        i += 8
     while i < n and i < MOST_DIGITS:
-        d = p[i] - 48
+        d = <uint8_t>(p[i] - 48)
         if d > 9:
             break
         v = v * 10 + d
@@ -100,29 +136,32 @@ cdef inline size_t take_integer(const uint8_t* p, size_t n, uint64_t* value) noe
     return i
 
 
-cdef inline bint looks_like_uuid(const uint8_t* p, size_t n) noexcept nogil:
-    return n >= 36 and p[8] == 45 and p[13] == 45 and p[18] == 45 and p[23] == 45
+cdef inline uint64_t eight_hex(uint64_t w, uint64_t* bad) noexcept nogil:
+    """Eight lower-case hexadecimal digits, first one in the low byte, as a 32-bit number.
+
+    Letters have bit 6. ``bad`` gathers what is wrong: a nibble out of range for its kind of
+    character, or a character that is not the canonical one of its nibble.
+    """
+    cdef uint64_t letter = (w >> 6) & 0x0101010101010101ULL
+    cdef uint64_t nibble = (w & 0x0f0f0f0f0f0f0f0fULL) + 9 * letter
+    bad[0] |= nibble & 0xf0f0f0f0f0f0f0f0ULL
+    bad[0] |= (((nibble + 0x0606060606060606ULL) >> 4) & 0x0101010101010101ULL) ^ letter
+    bad[0] |= (nibble + 0x3030303030303030ULL + 0x27 * letter) ^ w
+    nibble = ((nibble << 4) | (nibble >> 8)) & 0x00ff00ff00ff00ffULL
+    nibble = ((nibble << 8) | (nibble >> 16)) & 0x0000ffff0000ffffULL
+    return ((nibble << 16) | (nibble >> 32)) & 0xffffffffULL
 
 
-cdef bint take_uuid(const uint8_t* p, size_t n, uint64_t* halves) noexcept nogil:
+cdef inline bint take_uuid(const uint8_t* p, size_t n, uint64_t* halves) noexcept nogil:
     """Read ``xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`` into two words."""
-    cdef uint64_t v = 0
-    cdef uint8_t bad = 0
-    cdef uint8_t d
-    cdef size_t i
-    if not looks_like_uuid(p, n):
+    cdef uint64_t bad = 0
+    if n < 36 or p[8] != 45 or p[13] != 45 or p[18] != 45 or p[23] != 45:
         return False
-    for i in range(36):
-        if i == 8 or i == 13 or i == 18 or i == 23:
-            if i == 18:
-                halves[0] = v
-                v = 0
-            continue
-        d = _HEX[p[i]]
-        bad |= d
-        v = (v << 4) | (d & 15)
-    halves[1] = v
-    return (bad & 0xf0) == 0
+    halves[0] = eight_hex(load64(p), &bad) << 32
+    halves[0] |= eight_hex(load32(p + 9) | load32(p + 14) << 32, &bad)
+    halves[1] = eight_hex(load32(p + 19) | load32(p + 24) << 32, &bad) << 32
+    halves[1] |= eight_hex(load64(p + 28), &bad)
+    return bad == 0
 
 
 cdef inline uint32_t decimal_length(uint64_t v) noexcept nogil:
@@ -215,7 +254,9 @@ cdef class _Packer:
         cdef uint32_t slot = 0
         cdef size_t taken
         for k in range(t.pieces):
-            if n < piece[k].size or memcmp(p, self.arena + piece[k].start, piece[k].size) != 0:
+            if n < piece[k].size or not same_bytes(
+                p, self.arena + piece[k].start, piece[k].size
+            ):
                 return False
             p += piece[k].size
             n -= piece[k].size
@@ -274,7 +315,7 @@ cdef class _Packer:
         cdef Template* t
         while self.table[at] >= 0:
             t = self.templates + self.table[at]
-            if t.size == size and memcmp(self.arena + t.start, self.scratch, size) == 0:
+            if t.size == size and same_bytes(self.arena + t.start, self.scratch, size):
                 code[0] = <uint32_t>self.table[at]
                 return 0
             at = (at + 1) & (TABLE_SIZE - 1)
@@ -350,15 +391,23 @@ cdef class _Packer:
         cdef uint32_t code = 0
         cdef uint32_t slots = 0
         cdef size_t skeleton = 0
+        cdef const uint8_t* before = NULL
+        cdef size_t before_size = 0
         cdef size_t row
         cdef uint32_t j
         cdef int status
         for row in range(self.n):
+            if row + AHEAD < self.n:
+                fetch(base, size, starts[row + AHEAD])
             if lengths[row] == NULL_LENGTH:
                 continue
             if <uint64_t>starts[row] + lengths[row] > size:
                 return OUT_OF_BUFFER
-            if not self.count or not self.matches(
+            if before != NULL and before_size == lengths[row] and same_bytes(
+                before, base + starts[row], before_size
+            ):
+                pass
+            elif not self.count or not self.matches(
                 self.templates + code, base + starts[row], lengths[row], values
             ):
                 if not text_valid(base + starts[row], lengths[row]):
@@ -368,6 +417,8 @@ cdef class _Packer:
                     status = self.find(skeleton, slots, row, &code)
                 if status != 0:
                     return status
+            before = base + starts[row]
+            before_size = lengths[row]
             self.codes[row] = <uint16_t>code
             for j in range(self.templates[code].slots):
                 self.slots[j][row] = values[j]
@@ -381,24 +432,41 @@ cdef class _Packer:
             for k in range(self.count)
         ]
 
-    cdef tuple slot_column(self, uint32_t j, const uint32_t[::1] lengths):
+    cdef tuple slot_column(self, uint32_t j, const uint32_t[::1] lengths, bint everywhere):
         """Slot ``j`` as its least value and the narrowest differences from it."""
         cdef uint64_t low = 0xffffffffffffffffULL
         cdef uint64_t high = 0
-        cdef uint64_t v
         cdef size_t row
         cdef uint64_t* slot = self.slots[j]
-        for row in range(self.n):
-            if lengths[row] != NULL_LENGTH and self.templates[self.codes[row]].slots > j:
-                v = slot[row]
-                low = min(low, v)
-                high = max(high, v)
+        with nogil:
+            for row in range(self.n):
+                if everywhere or self.has_slot(row, j, lengths):
+                    low = min(low, slot[row])
+                    high = max(high, slot[row])
+            if low < high:
+                for row in range(self.n):
+                    if everywhere or self.has_slot(row, j, lengths):
+                        slot[row] -= low
+                    else:
+                        slot[row] = 0
         if low >= high:
             return (low if low == high else 0), None
-        for row in range(self.n):
-            if lengths[row] != NULL_LENGTH and self.templates[self.codes[row]].slots > j:
-                slot[row] -= low
         return low, _narrowed(slot, self.n, high - low)
+
+    cdef inline bint has_slot(
+        self, size_t row, uint32_t j, const uint32_t[::1] lengths
+    ) noexcept nogil:
+        return lengths[row] != NULL_LENGTH and self.templates[self.codes[row]].slots > j
+
+    cdef bint is_uniform(self, const uint32_t[::1] lengths) noexcept nogil:
+        """One skeleton and no NULL: every row has every slot."""
+        cdef size_t row
+        if self.count != 1:
+            return False
+        for row in range(self.n):
+            if lengths[row] == NULL_LENGTH:
+                return False
+        return True
 
     cdef bint is_worth_it(self, const uint32_t[::1] lengths) noexcept nogil:
         """Whether skeletons and slots are smaller than the texts."""
@@ -473,7 +541,8 @@ def pack_texts(
         memcpy(&codes[0], packer.codes, packer.n * sizeof(uint16_t))
         if packer.count <= 256:
             coded = coded.astype(np.uint8)
-    slots = [packer.slot_column(j, lengths) for j in range(packer.slot_count)]
+    cdef bint uniform = packer.is_uniform(lengths)
+    slots = [packer.slot_column(j, lengths, uniform) for j in range(packer.slot_count)]
     return packer.skeletons(), coded, slots
 
 
@@ -506,6 +575,8 @@ def gather_texts(
     cdef uint64_t[::1] ends = offsets
     with nogil:
         for row in range(n):
+            if row + AHEAD < n:
+                fetch(base, size, starts[row + AHEAD])
             if lengths[row] != NULL_LENGTH:
                 if <uint64_t>starts[row] + lengths[row] > size:
                     status = OUT_OF_BUFFER
@@ -521,6 +592,8 @@ def gather_texts(
     if total:
         with nogil:
             for row in range(n):
+                if row + AHEAD < n:
+                    fetch(base, size, starts[row + AHEAD])
                 if lengths[row] != NULL_LENGTH and lengths[row]:
                     memcpy(&target[ends[row]], base + starts[row], lengths[row])
     return out, offsets.astype(np.uint32) if total < 1 << 32 else offsets
@@ -543,6 +616,8 @@ def hash_texts(
     cdef uint64_t[::1] hashes = out
     with nogil:
         for row in range(n):
+            if row + AHEAD < n:
+                fetch(base, size, starts[row + AHEAD])
             if lengths[row] == NULL_LENGTH:
                 continue
             if <uint64_t>starts[row] + lengths[row] > size:
@@ -651,3 +726,56 @@ cdef int _check_codes(list skeletons, const uint16_t[::1] codes, Py_ssize_t slot
         if skeleton.count(b"\xff") + 2 * skeleton.count(b"\xfe") > slots:
             raise CorruptFileError("a packed text refers to a slot that is not there")
     return 0
+
+
+def sort_hashes(const uint64_t[::1] hashes not None):
+    """Hashes in ascending order and the row of each; equal hashes keep the order of their rows."""
+    cdef size_t n = hashes.shape[0]
+    cdef uint32_t bits = 1
+    while bits < 22 and (<size_t>1 << bits) < n:
+        bits += 1
+    cdef size_t row
+    cdef size_t bucket
+    cdef size_t at
+    ordered = np.empty(n, np.uint64)
+    rows = np.empty(n, np.uint32)
+    begins = np.zeros((1 << bits) + 1, np.uint32)
+    cdef uint64_t[::1] keys = ordered
+    cdef uint32_t[::1] from_row = rows
+    cdef uint32_t[::1] begin = begins
+    cdef uint32_t shift = 64 - bits
+    if n >= NULL_LENGTH:
+        raise ValueError("too many rows for one sort")
+    with nogil:
+        for row in range(n):
+            begin[(hashes[row] >> shift) + 1] += 1
+        for bucket in range(<size_t>1 << bits):
+            begin[bucket + 1] += begin[bucket]
+        for row in range(n):
+            bucket = hashes[row] >> shift
+            at = begin[bucket]
+            begin[bucket] += 1
+            keys[at] = hashes[row]
+            from_row[at] = <uint32_t>row
+        _settle(keys, from_row, n)
+    return ordered, rows
+
+
+cdef void _settle(uint64_t[::1] keys, uint32_t[::1] rows, size_t n) noexcept nogil:
+    """Insertion sort of nearly sorted keys."""
+    cdef size_t i
+    cdef size_t at
+    cdef uint64_t key
+    cdef uint32_t row
+    for i in range(1, n):
+        key = keys[i]
+        if keys[i - 1] <= key:
+            continue
+        row = rows[i]
+        at = i
+        while at > 0 and keys[at - 1] > key:
+            keys[at] = keys[at - 1]
+            rows[at] = rows[at - 1]
+            at -= 1
+        keys[at] = key
+        rows[at] = row

@@ -8,6 +8,7 @@ all memory. A codec's own complaint becomes ``CorruptFileError``.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from indextables.config import Config
 from indextables.errors import CorruptFileError
 from indextables.log.avro_schema import Program, compile_entries, compile_schema
-from indextables.log.columns import Int64s
+from indextables.log.columns import Int64s, zigzag
 from indextables.native._avro import decode_objects, scan_container
 
 LARGEST_BLOCK = 256 << 20
-_GROUP_BYTES = 24 << 20
+_GROUP_BYTES = 8 << 20
 Decompress = Callable[[memoryview], bytes | memoryview]
 
 
@@ -104,6 +106,56 @@ def read_records(data: bytes) -> list[Any]:
             found += decode_objects(program, memoryview(group.data)[start:end], count)
             start = end
     return found
+
+
+# -- writing ------------------------------------------------------------------------------------
+
+_CODEC_NAMES = {"zstd": "zstandard", "snappy": "snappy", "deflate": "deflate", "none": "null"}
+
+
+class ContainerWriter:
+    """A container file in memory; the codec and its level come from the configuration."""
+
+    def __init__(self, schema: Any, config: Config) -> None:
+        self._codec = _CODEC_NAMES[config["state.compression"]]
+        self._compress = _compressor(self._codec, config["state.compressionLevel"])
+        self._sync = os.urandom(16)
+        text = json.dumps(schema, separators=(",", ":")).encode()
+        self._parts = [_header(text, self._codec.encode(), self._sync)]
+
+    def add_block(self, count: int, data: bytes) -> None:
+        """One block of ``count`` values."""
+        packed = self._compress(data)
+        self._parts += [zigzag(count), zigzag(len(packed)), packed, self._sync]
+
+    def finish(self) -> bytes:
+        return b"".join(self._parts)
+
+
+def _header(schema: bytes, codec: bytes, sync: bytes) -> bytes:
+    entries = ((b"avro.schema", schema), (b"avro.codec", codec))
+    spelled = b"".join(
+        zigzag(len(key)) + key + zigzag(len(value)) + value for key, value in entries
+    )
+    return b"Obj\x01" + zigzag(len(entries)) + spelled + zigzag(0) + sync
+
+
+def _compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
+    if codec == "zstandard":
+        import zstandard
+
+        compress: Callable[[bytes], bytes] = zstandard.ZstdCompressor(level=level).compress
+        return compress
+    if codec == "deflate":
+        return lambda data: zlib.compress(data, wbits=-15)
+    if codec == "snappy":
+        return _snappy
+    return lambda data: data
+
+
+def _snappy(data: bytes) -> bytes:
+    packed: bytes = pa.Codec("snappy").compress(data, asbytes=True)
+    return packed + zlib.crc32(data).to_bytes(4, "big")
 
 
 # -- codecs -------------------------------------------------------------------------------------

@@ -8,29 +8,21 @@ left out; a column of NULLs alone has the bounds ``(None, None)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
 
-from indextables.log.actions import AddFile
 from indextables.log.manifest import Bounds
 
 
-def partition_bounds(
-    adds: Sequence[AddFile], schema: pa.Schema, columns: Sequence[str]
-) -> Bounds | None:
-    """Bounds by column, ``None`` for a table without partitions."""
-    if not columns:
-        return None
-    found: dict[str, tuple[str | None, str | None]] = {}
-    for column in columns:
-        values = {add.partition_values.get(column) for add in adds}
-        pair = column_bounds(values, _is_number(schema, column))
-        if pair is not None:
-            found[column] = pair
-    return found
+def bounds_of_values(values: Mapping[str, Iterable[str | None]], schema: pa.Schema) -> Bounds:
+    """Bounds by column of the partition values that occur."""
+    pairs = {
+        column: column_bounds(texts, _is_number(schema, column)) for column, texts in values.items()
+    }
+    return {column: pair for column, pair in pairs.items() if pair is not None}
 
 
 def column_bounds(
@@ -40,7 +32,7 @@ def column_bounds(
     texts = [value for value in values if value is not None]
     if not texts:
         return None, None
-    numbers = [_number(text) for text in texts]
+    numbers = [number_of(text) for text in texts]
     if any(number is None for number in numbers):
         return None if numeric else (min(texts), max(texts))
     ordered = sorted(zip(numbers, texts, strict=True), key=lambda pair: pair[0])  # type: ignore[arg-type,return-value]
@@ -62,7 +54,7 @@ def trusted_bounds(bounds: Bounds | None, schema: pa.Schema) -> Bounds | None:
 
 
 def _looks_numeric(low: str | None, high: str | None) -> bool:
-    return any(text is not None and _number(text) is not None for text in (low, high))
+    return any(text is not None and number_of(text) is not None for text in (low, high))
 
 
 def _is_number(schema: pa.Schema, column: str) -> bool:
@@ -74,7 +66,8 @@ def _is_number(schema: pa.Schema, column: str) -> bool:
     return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind))
 
 
-def _number(text: str) -> Decimal | None:
+def number_of(text: str) -> Decimal | None:
+    """The finite number a text spells, if any."""
     try:
         number = Decimal(text)
     except InvalidOperation:

@@ -126,6 +126,14 @@ class StringColumn:
         return cls.from_arrow(pa.array(texts, pa.large_string()))
 
     @classmethod
+    def from_bytes(cls, values: Sequence[bytes | None]) -> StringColumn:
+        """Bytes that need not be UTF-8, in the same form."""
+        lengths = [0 if value is None else len(value) for value in values]
+        offsets = np.cumsum([0, *lengths], dtype=np.int64)
+        data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
+        return cls(data, offsets, np.array([v is not None for v in values], np.uint8))
+
+    @classmethod
     def nulls(cls, n: int) -> StringColumn:
         return cls(np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.zeros(n, np.uint8))
 
@@ -144,7 +152,8 @@ class StringColumn:
         return cls(np.concatenate(data), np.concatenate(offsets), np.concatenate(valid))
 
     def take(self, rows: npt.NDArray[Any]) -> StringColumn:
-        return StringColumn.from_arrow(self.to_arrow().take(pa.array(rows)))
+        as_bytes = self.to_arrow().view(pa.large_binary()).take(pa.array(rows))
+        return StringColumn.from_arrow(as_bytes.view(pa.large_string()))
 
 
 class Segment(ABC):
@@ -174,6 +183,14 @@ class Segment(ABC):
     @abstractmethod
     def map_texts(self, name: str, key: str) -> StringColumn | None:
         """One key of a map field; ``None`` when no entry has it."""
+
+    @abstractmethod
+    def map_present(self, name: str) -> Bytes:
+        """Which entries have this map, if only an empty one."""
+
+    @abstractmethod
+    def raw_lists(self, name: str) -> StringColumn | None:
+        """A list field in its Avro form; ``None`` when no entry has it."""
 
     def map_codes(self, name: str, key: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
         """One key of a map field, dictionary-coded; every code has its text."""
@@ -248,6 +265,15 @@ class RowSegment(Segment):
         values = [None if m is None else m.get(key) for m in self._values(name)]
         return StringColumn.from_texts(values) if any(v is not None for v in values) else None
 
+    def map_present(self, name: str) -> Bytes:
+        return np.array([value is not None for value in self._values(name)], np.uint8)
+
+    def raw_lists(self, name: str) -> StringColumn | None:
+        values = self._values(name)
+        if all(value is None for value in values):
+            return None
+        return StringColumn.from_bytes([None if v is None else _raw_list(v) for v in values])
+
     def counts(self, kind: str, column: str) -> Int64s | None:
         found = [count_in_stats(add.stats, kind, column) for add in self._adds]
         return np.array(found, np.int64) if any(c != UNKNOWN for c in found) else None
@@ -287,3 +313,21 @@ def count_in_stats(stats: str | None, kind: str, column: str) -> int:
 def partition_text(value: str | None) -> str | None:
     """A stored partition value: NULL is absent or the Hive marker."""
     return None if value == NULL_PARTITION else value
+
+
+def _raw_list(items: Iterable[str]) -> bytes:
+    """Strings as an Avro array; sets are sorted, so that equal sets are equal bytes."""
+    texts = [i.encode() for i in (sorted(items) if isinstance(items, frozenset) else items)]
+    body = b"".join(zigzag(len(text)) + text for text in texts)
+    return zigzag(len(texts)) + body + b"\0" if texts else b"\0"
+
+
+def zigzag(value: int) -> bytes:
+    """A length or count as Avro writes it."""
+    left = value << 1
+    out = bytearray()
+    while left >= 128:
+        out.append((left & 127) | 128)
+        left >>= 7
+    out.append(left)
+    return bytes(out)

@@ -1,4 +1,4 @@
-"""Manifests: Avro files of file entries, from bytes to packed segments and back.
+"""Reading manifests: Avro files of file entries become packed segments.
 
 Reading decodes some tens of megabytes of blocks at a time into places (no copies, no objects),
 packs the columns, and lets the block go. Paths are checked as they come in: a log that names a
@@ -7,17 +7,14 @@ file outside its table is refused.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from indextables.config import Config
 from indextables.errors import CorruptFileError, UnsafePathError
-from indextables.log.actions import AddFile
 from indextables.log.avro_file import BlockGroup, Container, entry_program
-from indextables.log.avro_schema import FILE_ENTRY, Program
+from indextables.log.avro_schema import Program
 from indextables.log.columns import Segment
 from indextables.log.packed import (
     PackedInts,
@@ -30,9 +27,6 @@ from indextables.log.packed import (
 from indextables.log.tablepath import table_path
 from indextables.native._avro import MISSING, EntryColumns, decode_entries
 from indextables.storage.base import safe_path
-
-_BLOCK_BYTES = 16 << 20
-_CODECS = {"zstd": "zstandard", "snappy": "snappy", "deflate": "deflate", "none": "null"}
 
 
 def read_entries(data: bytes, root: str) -> list[Segment]:
@@ -50,7 +44,7 @@ def _segment(program: Program, group: BlockGroup, root: str) -> PackedSegment:
 def segment_of_columns(
     columns: dict[str, list[str]], raw: EntryColumns, root: str
 ) -> PackedSegment:
-    """Pack decoded entries."""
+    """Pack decoded entries; an empty ``root`` means that paths were checked before."""
     path = columns["text"].index("path")
     starts, lengths = raw.text_starts[path], raw.text_lengths[path]
     texts = {
@@ -59,7 +53,7 @@ def segment_of_columns(
     }
     if raw.rows and (texts["path"] is None or texts["path"].valid is not None):
         raise CorruptFileError("a file entry has no path")
-    if texts["path"] is not None:
+    if texts["path"] is not None and root:
         fixed = _checked_paths(texts["path"], root)
         if fixed is not None:
             raw_paths, starts, lengths = _places(fixed)
@@ -126,36 +120,3 @@ def _places(texts: Sequence[str]) -> tuple[bytes, Any, Any]:
     starts = np.zeros(len(encoded), np.uint32)
     starts[1:] = np.cumsum(lengths[:-1], dtype=np.uint32)
     return b"".join(encoded), starts, lengths
-
-
-# -- writing ------------------------------------------------------------------------------------
-
-
-def write_entries(adds: Iterable[AddFile], config: Config) -> bytes:
-    """One manifest of these entries."""
-    out = io.BytesIO()
-    avro_writer(out, FILE_ENTRY, (_record(add) for add in adds), config)
-    return out.getvalue()
-
-
-def avro_writer(out: Any, schema: Any, records: Iterable[Any], config: Config) -> None:
-    """An Avro file with the configured codec and blocks of many entries."""
-    import fastavro
-
-    codec = _CODECS[config["state.compression"]]
-    level = config["state.compressionLevel"] if codec == "zstandard" else None
-    fastavro.writer(
-        out,
-        fastavro.parse_schema(schema),
-        records,
-        codec=codec,
-        codec_compression_level=level,
-        sync_interval=_BLOCK_BYTES,
-    )
-
-
-def _record(add: AddFile) -> dict[str, Any]:
-    record = add.to_dict()
-    record.setdefault("addedAtVersion", 0)
-    record.setdefault("addedAtTimestamp", add.modification_time)
-    return record

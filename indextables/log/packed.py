@@ -36,7 +36,13 @@ from indextables.log.columns import (
 )
 from indextables.native._hash import xxh64
 from indextables.native._statcols import scan_counts
-from indextables.native._textpack import gather_texts, hash_texts, pack_texts, unpack_texts
+from indextables.native._textpack import (
+    gather_texts,
+    hash_texts,
+    pack_texts,
+    sort_hashes,
+    unpack_texts,
+)
 
 NULL_LENGTH = 0xFFFFFFFF
 _SENTINEL = 9_000_000_000_000_000
@@ -285,6 +291,16 @@ class PackedSegment(Segment):
         column = self._map_column(name, key)
         return None if column is None else column.to_column()
 
+    def map_present(self, name: str) -> Bytes:
+        found = self.map_columns.get(name)
+        if found is None or found.present is None:
+            return np.zeros(self.n, np.uint8)
+        return np.asarray(found.present.to_int64() == 1, np.uint8)
+
+    def raw_lists(self, name: str) -> StringColumn | None:
+        column = self.list_columns.get(name)
+        return None if column is None else column.to_column()
+
     def map_codes(self, name: str, key: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
         column = self._map_column(name, key)
         short = None if column is None else column.distinct_codes()
@@ -447,6 +463,4 @@ def sorted_hashes(
     buffer: Any, starts: UInt32s, lengths: UInt32s
 ) -> tuple[npt.NDArray[np.uint64], UInt32s]:
     """Hashes of the paths in order, and their rows."""
-    hashes = hash_texts(buffer, starts, lengths)
-    order = np.argsort(hashes)
-    return hashes[order], order.astype(np.uint32)
+    return sort_hashes(hash_texts(buffer, starts, lengths))

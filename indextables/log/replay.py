@@ -2,9 +2,9 @@
 
 All actions of the new versions are folded into one set of files first (the latest action per path
 wins, an add moves its path to the end), then the paths they touched are looked up below, once, in
-bulk. The new files become one segment. Small segments at the end are merged as they come, each
-merge at least doubling them, so a table that is refreshed a million times has a few dozen
-segments, not a million.
+bulk. The new files become one segment, packed when it is large. Small segments at the end are
+merged as they come, each merge at least doubling them, so a table that is refreshed a million
+times has a few dozen segments, not a million.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ import numpy as np
 
 from indextables.log.actions import AddFile, RemoveFile
 from indextables.log.columns import Mask, RowSegment, Segment
+from indextables.log.encode import pack_adds
 from indextables.log.ledger import Ledger
+from indextables.native._textpack import sort_hashes
+
+PACK_FROM = 8192
 
 
 class Tail:
@@ -71,14 +75,17 @@ def append_rows(segments: list[Segment], live: list[Mask | None], adds: list[Add
         adds = [a for row, a in enumerate(last.adds) if mask is None or mask[row]] + adds
         segments.pop()
         live.pop()
-    segments.append(RowSegment(adds))
-    live.append(None)
+    new = pack_adds(adds) if len(adds) >= PACK_FROM else [RowSegment(adds)]
+    segments += new
+    live += [None] * len(new)
 
 
 def hide_earlier_duplicates(segments: list[Segment], live: list[Mask | None]) -> None:
     """Of entries with the same path the last one counts; foreign states may hold several."""
-    hashes = np.concatenate([s.path_hashes() for s in segments]) if segments else np.zeros(0)
-    ordered = np.sort(hashes)
+    hashes = (
+        np.concatenate([s.path_hashes() for s in segments]) if segments else np.zeros(0, np.uint64)
+    )
+    ordered, _ = sort_hashes(hashes)
     twice = ordered[:-1][ordered[1:] == ordered[:-1]]
     if not len(twice):
         return

@@ -6,16 +6,13 @@ of the same path and comes last. Entries are hidden by masks; the segments thems
 by every snapshot that grew out of them, so ``with_versions`` costs what the new versions hold and
 nothing for the million entries below.
 
-Columns have one value per live file, in one order (segments in turn). They are joined when first
-asked for and kept; no call copies them. What is costly to compute per file goes through
-``derive``, which remembers results per segment: after a refresh only the new files are computed.
+The columns themselves are those of ``FileColumns``.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar, overload
 from typing import Protocol as Interface
 
 import numpy as np
@@ -27,12 +24,11 @@ from indextables.log.actions import Action, AddFile, AddXRef, Metadata, Protocol
 from indextables.log.bounds import trusted_bounds
 from indextables.log.columns import (
     UNKNOWN,
-    Int64s,
     Mask,
     Segment,
     StringColumn,
-    partition_text,
 )
+from indextables.log.filecolumns import FileColumns
 from indextables.log.ledger import ColumnIndexes, Ledger
 from indextables.log.manifest import Bounds, ManifestInfo
 from indextables.log.replay import Tail, append_rows, hide
@@ -56,7 +52,7 @@ class SnapshotSource(Interface):
     def snapshot(self) -> Snapshot: ...
 
 
-class Snapshot:
+class Snapshot(FileColumns):
     """All files and facts of a table at one version."""
 
     def __init__(
@@ -76,15 +72,11 @@ class Snapshot:
         self.version = version
         self.timestamp_ms = timestamp_ms
         self.ledger = ledger
-        self.segments = tuple(segments)
-        self.live = tuple(live) if live is not None else (None,) * len(self.segments)
+        super().__init__(segments, live)
         self.manifests = tuple(manifests)
         self.source = source
         self.metadata: Metadata = ledger.metadata
         self.protocol: Protocol = ledger.protocol
-        self.derived: dict[Any, Any] = {}
-        self.lock = threading.RLock()
-        self._kept: dict[Any, Any] = {}
 
     # -- building -------------------------------------------------------------------------------
 
@@ -148,10 +140,6 @@ class Snapshot:
         return {app: txn.version for app, txn in self.ledger.txns.items()}
 
     @property
-    def num_files(self) -> int:
-        return sum(self._live_counts())
-
-    @property
     def num_bytes(self) -> int:
         return int(self.sizes.sum())
 
@@ -205,126 +193,11 @@ class Snapshot:
         """The live files; each is built when asked for."""
         return FileList(self)
 
-    def file(self, i: int) -> AddFile:
-        segment, row = self._locate(i)
-        return segment.add(row)
+    def to_arrow(self) -> pa.Table:
+        """The live files as a table in the log's names; maps and lists are Arrow maps and lists."""
+        from indextables.log.arrow import entries_to_arrow
 
-    def path(self, i: int) -> str:
-        segment, row = self._locate(i)
-        return segment.path(row)
-
-    def index_of(self, path: str) -> int | None:
-        """The number of the live file with this path."""
-        found = int(self.indices_of([path])[0])
-        return None if found < 0 else found
-
-    def indices_of(self, paths: Sequence[str]) -> Int64s:
-        """The numbers of the live files with these paths, -1 where there is none."""
-        found = np.full(len(paths), -1, np.int64)
-        for k, segment in enumerate(self.segments):
-            rows = segment.find(paths)
-            hit = np.flatnonzero(rows >= 0)
-            if not len(hit):
-                continue
-            mask, start = self.live[k], self._starts()[k]
-            if mask is None:
-                found[hit] = start + rows[hit]
-                continue
-            hit = hit[mask[rows[hit]]]
-            found[hit] = start + np.searchsorted(self._live_rows(k), rows[hit])
-        return found
-
-    def _locate(self, i: int) -> tuple[Segment, int]:
-        n = self.num_files
-        if not -n <= i < n:
-            raise IndexError(f"file {i} of {n}")
-        i %= n
-        k = int(np.searchsorted(self._starts(), i, side="right")) - 1
-        within = i - int(self._starts()[k])
-        row = within if self.live[k] is None else int(self._live_rows(k)[within])
-        return self.segments[k], row
-
-    def _live_counts(self) -> list[int]:
-        return self._keep(
-            "live_counts",
-            lambda: [
-                s.n if mask is None else int(np.count_nonzero(mask))
-                for s, mask in zip(self.segments, self.live, strict=True)
-            ],
-        )
-
-    def _starts(self) -> Int64s:
-        """Where each segment's live files start; empty segments share their start."""
-        return self._keep(
-            "starts", lambda: np.cumsum([0, *self._live_counts()], dtype=np.int64)[:-1]
-        )
-
-    def _live_rows(self, k: int) -> Int64s:
-        mask = self.live[k]
-        assert mask is not None
-        return self._keep(("live_rows", k), lambda: np.flatnonzero(mask))
-
-    # -- columns --------------------------------------------------------------------------------
-
-    @property
-    def paths(self) -> Any:
-        """Paths as a ``pyarrow.LargeStringArray``."""
-        column = self._text_column("path")
-        if column is None:
-            return pa.array([], pa.large_string())
-        return self._keep("paths", column.to_arrow)
-
-    @property
-    def sizes(self) -> Int64s:
-        return self.int_column("size")
-
-    @property
-    def num_records(self) -> Int64s:
-        return self.int_column("numRecords")
-
-    @property
-    def modification_times(self) -> Int64s:
-        return self.int_column("modificationTime")
-
-    @property
-    def footer_starts(self) -> Int64s:
-        return self.int_column("footerStartOffset")
-
-    @property
-    def footer_ends(self) -> Int64s:
-        return self.int_column("footerEndOffset")
-
-    def int_column(self, name: str) -> Int64s:
-        """Any integer field by its name in the log; ``UNKNOWN`` (-1) where absent."""
-        return self._keep(("int", name), lambda: self._join_ints(lambda s: s.ints(name)))
-
-    def partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
-        """Partition values, dictionary-coded: codes and the distinct texts (``None`` is NULL)."""
-        return self._keep(("codes", column), lambda: self._partition_codes(column))
-
-    def stat_column(self, which: str, column: str) -> StringColumn | None:
-        """Minimum or maximum texts of a column; ``None`` when no file has one."""
-        name = {"min": "minValues", "max": "maxValues"}[which]
-        return self._keep(
-            (name, column), lambda: self._join_texts(lambda s: s.map_texts(name, column))
-        )
-
-    def stats_counts(self, kind: str, column: str) -> Int64s | None:
-        """``nullCount`` or ``nanCount`` of a column, -1 where a file does not say."""
-        return self._keep((kind, column), lambda: self._stats_counts(kind, column))
-
-    @property
-    def stat_columns(self) -> frozenset[str]:
-        """Columns that have a minimum or a maximum in some file."""
-        return self._keep(
-            "stat_columns",
-            lambda: frozenset(
-                key
-                for segment in self.segments
-                for name in ("minValues", "maxValues")
-                for key in segment.map_keys(name)
-            ),
-        )
+        return entries_to_arrow(self)
 
     @property
     def manifest_of(self) -> npt.NDArray[np.int32] | None:
@@ -337,83 +210,6 @@ class Snapshot:
     def manifest_partition_bounds(self) -> list[Bounds | None]:
         """Bounds of each manifest's partition values, where their order is beyond doubt."""
         return [trusted_bounds(m.partition_bounds, self.schema) for m in self.manifests]
-
-    def derive(self, key: Any, build: Callable[[Segment], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """``build`` of every segment, joined over the live files; remembered per segment."""
-        return self._keep(
-            ("derive", key),
-            lambda: self._join_arrays([s.derive(key, build) for s in self.segments]),
-        )
-
-    def to_arrow(self) -> pa.Table:
-        """The live files as a table in the log's names; maps and lists are Arrow maps and lists."""
-        from indextables.log.arrow import entries_to_arrow
-
-        return entries_to_arrow(self)
-
-    # -- joining --------------------------------------------------------------------------------
-
-    def _keep(self, key: Any, build: Callable[[], T]) -> T:
-        if key not in self._kept:
-            with self.lock:
-                if key not in self._kept:
-                    self._kept[key] = build()
-        found: T = self._kept[key]
-        return found
-
-    def _join_arrays(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        parts = [a if mask is None else a[mask] for a, mask in zip(arrays, self.live, strict=True)]
-        if not parts:
-            return np.zeros(0, np.int64)
-        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        joined.flags.writeable = False
-        return joined
-
-    def _join_ints(self, column: Callable[[Segment], Int64s]) -> Int64s:
-        return self._join_arrays([column(segment) for segment in self.segments])
-
-    def _join_texts(self, column: Callable[[Segment], StringColumn | None]) -> StringColumn | None:
-        parts = [column(segment) for segment in self.segments]
-        if all(part is None for part in parts):
-            return None
-        whole = [
-            StringColumn.nulls(segment.n) if part is None else part
-            for part, segment in zip(parts, self.segments, strict=True)
-        ]
-        masked = [
-            part if mask is None else part.take(self._live_rows(k))
-            for k, (part, mask) in enumerate(zip(whole, self.live, strict=True))
-        ]
-        return StringColumn.concat(masked)
-
-    def _text_column(self, name: str) -> StringColumn | None:
-        return self._keep(("text", name), lambda: self._join_texts(lambda s: s.texts(name)))
-
-    def text_column(self, name: str) -> StringColumn:
-        """Any text field by its name in the log."""
-        found = self._text_column(name)
-        return StringColumn.nulls(self.num_files) if found is None else found
-
-    def _stats_counts(self, kind: str, column: str) -> Int64s | None:
-        parts = [segment.counts(kind, column) for segment in self.segments]
-        if all(part is None for part in parts):
-            return None
-        return self._join_arrays(
-            [
-                np.full(segment.n, UNKNOWN, np.int64) if part is None else part
-                for part, segment in zip(parts, self.segments, strict=True)
-            ]
-        )
-
-    def _partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
-        numbers: dict[str | None, int] = {}
-        arrays = []
-        for segment in self.segments:
-            codes, texts = segment.map_codes("partitionValues", column)
-            known = [numbers.setdefault(partition_text(t), len(numbers)) for t in texts]
-            arrays.append(np.array(known, np.int32)[codes])
-        joined = self._join_arrays(arrays) if arrays else np.zeros(0, np.int32)
-        return joined, list(numbers)
 
     def _manifest_of(self) -> npt.NDArray[np.int32]:
         number = {manifest.path: k for k, manifest in enumerate(self.manifests)}

@@ -17,11 +17,9 @@ import io
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from indextables.config import Config
 from indextables.errors import (
@@ -32,13 +30,13 @@ from indextables.errors import (
     ObjectNotFoundError,
     StorageError,
 )
-from indextables.log.actions import AddFile
-from indextables.log.avro_file import read_records
+from indextables.log.avro_file import ContainerWriter, read_records
 from indextables.log.avro_schema import STATE_MANIFEST
-from indextables.log.bounds import partition_bounds
 from indextables.log.columns import Mask, Segment
 from indextables.log.compaction import FULL, Layout, choose_layout, dead_paths
-from indextables.log.entries import avro_writer, read_entries, write_entries
+from indextables.log.encode import ManifestEncoder
+from indextables.log.entries import read_entries
+from indextables.log.filecolumns import FileColumns
 from indextables.log.ledger import Ledger, ledger_to_json
 from indextables.log.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
 from indextables.log.replay import hide, hide_earlier_duplicates
@@ -214,39 +212,27 @@ def _all_there(store: Store, layout: Layout) -> bool:
 def _write_manifests(
     store: Store, snapshot: Snapshot, layout: Layout, config: Config
 ) -> list[ManifestInfo]:
+    """Store the live files that no kept manifest holds."""
     infos = []
-    for adds in _chunks(_loose_files(snapshot, layout), config["state.entriesPerManifest"]):
+    encoder = ManifestEncoder(snapshot.schema, snapshot.partition_columns, config)
+    for encoded in encoder.encode(_loose(snapshot, layout), sort=layout.kind == FULL):
         info = ManifestInfo(
             path=f"{MANIFESTS_DIR}/manifest-{uuid.uuid4().hex[:16]}.avro",
-            num_entries=len(adds),
-            min_added_at_version=min(add.added_at_version or 0 for add in adds),
-            max_added_at_version=max(add.added_at_version or 0 for add in adds),
-            partition_bounds=partition_bounds(adds, snapshot.schema, snapshot.partition_columns),
-            tombstone_count=0,
-            live_entry_count=len(adds),
+            num_entries=encoded.num_entries,
+            min_added_at_version=encoded.min_version,
+            max_added_at_version=encoded.max_version,
+            partition_bounds=encoded.bounds,
+            live_entry_count=encoded.num_entries,
         )
-        store.put(f"{LOG_DIR}/{info.path}", write_entries(adds, config))
+        store.put(f"{LOG_DIR}/{info.path}", encoded.data)
         infos.append(info)
     return infos
 
 
-def _loose_files(snapshot: Snapshot, layout: Layout) -> list[AddFile]:
-    """Live files that no kept manifest holds; sorted by partition when everything is rewritten."""
+def _loose(snapshot: Snapshot, layout: Layout) -> FileColumns:
     kept = layout.kept_segments
-    adds = []
-    for k, (segment, mask) in enumerate(zip(snapshot.segments, snapshot.live, strict=True)):
-        if k not in kept:
-            rows = range(segment.n) if mask is None else np.flatnonzero(mask)
-            adds += [segment.add(int(row)) for row in rows]
-    columns = snapshot.partition_columns
-    if layout.kind == FULL and columns:
-        adds.sort(key=lambda add: [add.partition_values.get(c) or "" for c in columns])
-    return adds
-
-
-def _chunks(adds: Sequence[AddFile], size: int) -> Iterator[Sequence[AddFile]]:
-    for first in range(0, len(adds), max(1, size)):
-        yield adds[first : first + size]
+    loose = [k for k in range(len(snapshot.segments)) if k not in kept]
+    return FileColumns([snapshot.segments[k] for k in loose], [snapshot.live[k] for k in loose])
 
 
 def _state_of(
@@ -285,9 +271,13 @@ def encode_state(state: StateManifest, extras: str | None, config: Config, as_js
     record = state.to_record(extras)
     if as_json:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
-    out = io.BytesIO()
-    avro_writer(out, STATE_MANIFEST, [record], config)
-    return out.getvalue()
+    import fastavro
+
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(STATE_MANIFEST), record)
+    writer = ContainerWriter(STATE_MANIFEST, config)
+    writer.add_block(1, body.getvalue())
+    return writer.finish()
 
 
 def _put_state(
