@@ -12,7 +12,7 @@ from typing import Any
 from indextables.errors import PlanningError
 from indextables.expr.bind import bind
 from indextables.expr.predicate import Predicate, referenced_columns
-from indextables.log.actions import AddFile
+from indextables.log.actions import Action, AddFile
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.planner import Planner
 
@@ -41,7 +41,7 @@ def matching_files(
 ) -> list[AddFile]:
     """The files (of the snapshot, or the given ones) whose rows satisfy the predicate."""
     if files is not None:
-        facts = [snapshot.protocol, snapshot.metadata, *files]
+        facts: list[Action] = [snapshot.protocol, snapshot.metadata, *files]
         snapshot = Snapshot.from_replay([VersionActions(0, snapshot.timestamp_ms, facts)])
     plan = Planner(snapshot).plan(predicate)
     if plan.must_match < len(plan):

@@ -8,6 +8,7 @@ splits, filter columns first, and returns Arrow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from indextables.storage.base import Store
 from indextables.table import execute, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.verbs import Verbs
+from indextables.xref.router import XRefQueryRouter
 
 if TYPE_CHECKING:
     from indextables.log.history import HistoryEntry
@@ -60,6 +62,17 @@ class Table(Verbs):
     @property
     def config(self) -> Config:
         return self.log.config
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        return self.log.storage_options
+
+    @cached_property
+    def xref_router(self) -> XRefQueryRouter | None:
+        """Whoever routes queries past splits without their terms; none without cross-references."""
+        if not self.snapshot.xrefs:
+            return None
+        return XRefQueryRouter(self.store, self.config)
 
     @property
     def version(self) -> int:

@@ -26,9 +26,22 @@ class Verbs:
         filter_type: str | None = None,
     ) -> list[Any]:
         """Build or update the cross-references; returns one row per cross-reference."""
+        from indextables.table.replace import matching_files, partition_predicate
         from indextables.xref import build
 
-        return build(self.log, where=where, force=force, dry_run=dry_run, filter_type=filter_type)
+        scope = None
+        if where is not None:
+            snapshot = self.log.snapshot()
+            chosen = matching_files(snapshot, partition_predicate(where, snapshot))
+            scope = frozenset(f.path for f in chosen)
+        return build(
+            self.log,
+            scope=scope,
+            partition="" if where is None else str(where),
+            force=force,
+            dry_run=dry_run,
+            filter_type=filter_type,
+        )
 
     def xrefs(self) -> list[Any]:
         """The active cross-references."""

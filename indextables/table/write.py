@@ -9,6 +9,7 @@ dynamic partition overwrite, the partitions the data touches), ``error`` refuses
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
@@ -149,7 +150,7 @@ class WriteJob:
         """Decide everything; creates the table when there is none."""
         settings = config or Config()
         mode = _mode(mode)
-        where = {"storage_options": storage_options, "config": settings}
+        where: dict[str, Any] = {"storage_options": storage_options, "config": settings}
         schema = normalize_schema(data_schema)
         if not TransactionLog.exists(path, **where):
             log = _create(path, schema, partition_by, indexing, where)
@@ -233,8 +234,9 @@ class WriteJob:
         if snapshot.schema != self.schema:
             yield _with_schema(snapshot.metadata, self.schema, self.mapping)
         if self.mode == "overwrite":
+            now = int(time.time() * 1000)
             for add in self._replaced(snapshot, adds):
-                yield add.removal()
+                yield add.removal(now)
         yield from adds
 
     def _replaced(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterable[AddFile]:

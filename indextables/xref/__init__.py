@@ -1,1 +1,68 @@
+"""Cross-references: which splits hold a term, known before any of them is opened."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indextables.log.log import TransactionLog
+    from indextables.log.snapshot import Snapshot
+    from indextables.xref.build import XRefBuildResult
+
+__all__ = ["Coverage", "build", "coverage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How far the cross-references of a table reach."""
+
+    xrefs: int
+    covered: int
+    total: int
+
+    @property
+    def uncovered(self) -> int:
+        return self.total - self.covered
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.covered / self.total if self.total else 100.0
+
+    def __str__(self) -> str:
+        return f"Coverage: {self.covered}/{self.total} ({self.percent:.2f}%)"
+
+
+def coverage(snapshot: Snapshot) -> Coverage:
+    """How many live splits the live cross-references cover."""
+    covered = {
+        path
+        for xref in snapshot.xrefs
+        for path in xref.source_split_paths
+        if snapshot.index_of(path) is not None
+    }
+    return Coverage(len(snapshot.xrefs), len(covered), snapshot.num_files)
+
+
+def build(
+    log: TransactionLog,
+    *,
+    scope: frozenset[str] | None = None,
+    partition: str = "",
+    force: bool = False,
+    dry_run: bool = False,
+    filter_type: str | None = None,
+    config: Any = None,
+    gather: Any = None,
+) -> list[XRefBuildResult]:
+    """Build or update the cross-references of a table.
+
+    ``scope`` limits the work to some splits; the caller chose them by a partition predicate, whose
+    text is ``partition``.
+    """
+    from indextables.xref.build import XRefBuildManager
+
+    manager = XRefBuildManager(log, config, gather)
+    return manager.build_cross_references(
+        scope=scope, partition=partition, force=force, dry_run=dry_run, filter_type=filter_type
+    )

@@ -1,0 +1,61 @@
+"""Building cross-references after commits, when the settings and the table make it worth it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError
+from indextables.log.log import TransactionLog
+from indextables.xref import build
+from indextables.xref.build import XRefBuildResult
+
+LOG = logging.getLogger("indextables.xref")
+_last_run: dict[str, float] = {}
+_lock = threading.Lock()
+
+
+def is_due(log: TransactionLog, config: Config, *, now: float | None = None) -> bool:
+    """Whether an automatic build should run now."""
+    if not config["xref.autoIndex.enabled"]:
+        return False
+    snapshot = log.snapshot()
+    if snapshot.num_files < config["xref.autoIndex.minSplitsToTrigger"]:
+        return False
+    covered = {p for x in snapshot.xrefs for p in x.source_split_paths}
+    uncovered = sum(1 for p in snapshot.paths.to_pylist() if p not in covered)
+    if uncovered < config["xref.autoIndex.minUncoveredSplitsToTrigger"]:
+        return False
+    moment = time.monotonic() if now is None else now
+    last = _last_run.get(log.table_id)
+    return last is None or (moment - last) * 1000 >= config["xref.autoIndex.minIntervalMs"]
+
+
+def run_auto_index(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
+    """Build if it is due; a failure is logged and never fails the commit before it."""
+    try:
+        with _lock:
+            if not is_due(log, config):
+                return []
+            _last_run[log.table_id] = time.monotonic()
+        most = config["xref.autoIndex.maxSourceSplits"]
+        return build(log, config=config.updated({"xref.build.maxSourceSplits": most}))
+    except (IndexTablesError, OSError) as error:
+        LOG.warning("cross-references were not built: %s", error)
+        return []
+
+
+def rebuild_stale(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
+    """After source splits were replaced (a merge): rebuild what refers to them."""
+    snapshot = log.snapshot()
+    if not snapshot.xrefs or not config["xref.autoIndex.rebuildOnSourceChange"]:
+        return []
+    if all(snapshot.index_of(p) is not None for x in snapshot.xrefs for p in x.source_split_paths):
+        return []
+    try:
+        return build(log, config=config)
+    except (IndexTablesError, OSError) as error:
+        LOG.warning("stale cross-references were not rebuilt: %s", error)
+        return []

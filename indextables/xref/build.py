@@ -1,0 +1,236 @@
+"""Building cross-references: plan, gather filters, write, commit; again if somebody was faster.
+
+Each planned cross-reference is gathered, written and committed by itself, so memory holds the
+filters of one at a time. The commit re-checks on the newest snapshot: when another builder covered
+the same splits meanwhile, ours is dropped and the plan is made anew, at most a few times.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.config import Config
+from indextables.errors import CommitConflictError, IndexTablesError
+from indextables.expr.keys import HASH_KIND
+from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
+from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction import Transaction
+from indextables.progress import progress
+from indextables.xref.file import SourceFilter, write_xref
+from indextables.xref.paths import new_xref_id, xref_path
+from indextables.xref.rebuild import PlannedXRef, XRefRebuildPlan, evaluate_xref_rebuild
+from indextables.xref.sources import source_filter
+
+LOG = logging.getLogger("indextables.xref")
+MOST_ROUNDS = 5
+
+Gather = Callable[[Sequence[AddFile], str], Iterator[SourceFilter | IndexTablesError]]
+
+
+@dataclass(frozen=True, slots=True)
+class XRefBuildResult:
+    """One row of ``INDEX CROSSREFERENCES``."""
+
+    table_path: str
+    partition: str
+    action: str
+    xref_path: str
+    source_splits_count: int
+    total_terms: int
+    xref_size_bytes: int
+    build_duration_ms: int
+
+
+class XRefBuildManager:
+    """Builds the cross-references of one table."""
+
+    def __init__(
+        self, log: TransactionLog, config: Config | None = None, gather: Gather | None = None
+    ) -> None:
+        self.log = log
+        self.config = config or log.config
+        self._gather = gather or self._gather_in_threads
+
+    def plan(
+        self, snapshot: Snapshot, *, force: bool = False, scope: frozenset[str] | None = None
+    ) -> XRefRebuildPlan:
+        """What a build of this snapshot would do."""
+        return evaluate_xref_rebuild(
+            snapshot.xrefs,
+            snapshot.files(),
+            max_source_splits=self.config["xref.build.maxSourceSplits"],
+            rebuild_on_source_change=self.config["xref.autoIndex.rebuildOnSourceChange"],
+            force=force,
+            scope=scope,
+        )
+
+    def build_cross_references(
+        self,
+        *,
+        scope: frozenset[str] | None = None,
+        partition: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+        filter_type: str | None = None,
+    ) -> list[XRefBuildResult]:
+        """Build what is needed; one row per cross-reference, also for those left unchanged."""
+        kind = filter_type or self.config["xref.build.filterType"]
+        done: list[XRefBuildResult] = []
+        for _ in range(MOST_ROUNDS):
+            plan = self.plan(self.log.snapshot(), force=force, scope=scope)
+            if dry_run:
+                return [*self._foreseen(plan, partition), *self._unchanged(plan, partition)]
+            try:
+                done += self._run(plan, partition, kind)
+                return [*done, *self._unchanged(plan, partition)]
+            except CommitConflictError as error:
+                LOG.info("another builder was faster, planning again: %s", error)
+        raise CommitConflictError(
+            "other writers kept changing the cross-references",
+            path=self.log.path,
+            hint="Run the build again when they are done",
+        )
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def _row(
+        self, partition: str, action: str, xref: AddXRef | None, count: int
+    ) -> XRefBuildResult:
+        return XRefBuildResult(
+            table_path=self.log.path,
+            partition=partition,
+            action=action,
+            xref_path=xref.path if xref else "",
+            source_splits_count=count,
+            total_terms=xref.total_terms if xref else 0,
+            xref_size_bytes=xref.size if xref else 0,
+            build_duration_ms=xref.build_duration_ms if xref and action in _BUILT else 0,
+        )
+
+    def _foreseen(self, plan: XRefRebuildPlan, partition: str) -> Iterator[XRefBuildResult]:
+        for planned in plan.to_build:
+            verb = "would_rebuild" if planned.replaces else "would_create"
+            yield self._row(partition, verb, None, len(planned.sources))
+
+    def _unchanged(self, plan: XRefRebuildPlan, partition: str) -> Iterator[XRefBuildResult]:
+        for xref in plan.unchanged:
+            yield self._row(partition, "unchanged", xref, xref.source_split_count)
+
+    # -- building -------------------------------------------------------------------------------
+
+    def _run(self, plan: XRefRebuildPlan, partition: str, kind: str) -> list[XRefBuildResult]:
+        most = self.config["xref.build.maxXRefsPerRun"]
+        rows = []
+        total = sum(len(p.sources) for p in plan.to_build)
+        with progress("cross-references", total) as bar:
+            for planned in plan.to_build[: most or None]:
+                built = self._build_one(planned, kind, bar.advance)
+                if built is not None:
+                    count = built.source_split_count
+                    rows.append(self._row(partition, planned.action, built, count))
+        if plan.to_remove:
+            self._commit([], plan.to_remove, "source_changed", frozenset())
+        return rows
+
+    def _build_one(
+        self, planned: PlannedXRef, kind: str, advance: Callable[..., None]
+    ) -> AddXRef | None:
+        start = time.monotonic()
+        sources: list[SourceFilter] = []
+        for found in self._gather(planned.sources, kind):
+            advance(1)
+            if isinstance(found, SourceFilter):
+                sources.append(found)
+            else:
+                LOG.warning("not covered by the cross-reference: %s", found)
+        if not sources:
+            return None
+        action = self._write(sources, kind, start)
+        try:
+            paths = frozenset(action.source_split_paths)
+            self._commit([action], planned.replaces, planned.reason, paths)
+        except CommitConflictError:
+            self.log.store.delete([action.path])
+            raise
+        return action
+
+    def _write(self, sources: Sequence[SourceFilter], kind: str, start: float) -> AddXRef:
+        xref_id = new_xref_id()
+        path = xref_path(xref_id, self.config["xref.storage.directory"])
+        written = write_xref(
+            xref_id, self.log.table_id, sources, filter_type=kind, hash_kind=HASH_KIND
+        )
+        self.log.store.put(path, written.data)
+        return AddXRef(
+            path=path,
+            xref_id=f"xref-{xref_id}",
+            source_split_paths=tuple(s.path for s in sources),
+            source_split_count=len(sources),
+            size=len(written.data),
+            total_terms=written.total_terms,
+            footer_start_offset=written.footer_start,
+            footer_end_offset=written.footer_end,
+            created_time=int(time.time() * 1000),
+            build_duration_ms=int((time.monotonic() - start) * 1000),
+            max_source_splits=self.config["xref.build.maxSourceSplits"],
+        )
+
+    def _commit(
+        self,
+        adds: Sequence[AddXRef],
+        removes: Sequence[AddXRef],
+        reason: str,
+        paths: frozenset[str],
+    ) -> None:
+        gone = {x.path for x in removes}
+
+        def actions(snapshot: Snapshot) -> list[Action]:
+            for other in snapshot.xrefs:
+                if other.path not in gone and paths.intersection(other.source_split_paths):
+                    raise CommitConflictError(
+                        "another cross-reference covers these splits", path=other.path
+                    )
+            now = int(time.time() * 1000)
+            live = {x.path for x in snapshot.xrefs}
+            missing = gone - live
+            if missing:
+                raise CommitConflictError("a cross-reference was replaced", path=missing.pop())
+            return [*(RemoveXRef(x.path, x.xref_id, now, reason) for x in removes), *adds]
+
+        self.log.commit(
+            Transaction(
+                self.log.snapshot(),
+                "INDEX CROSSREFERENCES",
+                parameters={"built": len(adds), "replaced": len(removes)},
+                actions=actions,
+            )
+        )
+
+    def _gather_in_threads(
+        self, adds: Sequence[AddFile], kind: str
+    ) -> Iterator[SourceFilter | IndexTablesError]:
+        workers = self.config["xref.build.parallelism"] or min(8, 2 * (os.cpu_count() or 1))
+
+        def one(add: AddFile) -> SourceFilter | IndexTablesError:
+            try:
+                return source_filter(self.log.store, add, self.config, kind)
+            except IndexTablesError as error:
+                return error
+
+        with ThreadPoolExecutor(workers, thread_name_prefix="indextables-xref") as pool:
+            yield from pool.map(one, adds)
+
+
+_BUILT = ("created", "rebuilt")
+
+
+def as_rows(results: Sequence[XRefBuildResult]) -> list[dict[str, Any]]:
+    """Results as plain dictionaries, for tables and JSON."""
+    return [{name: getattr(r, name) for name in r.__slots__} for r in results]
