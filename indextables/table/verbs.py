@@ -26,7 +26,7 @@ class Verbs:
         filter_type: str | None = None,
     ) -> list[Any]:
         """Build or update the cross-references; returns one row per cross-reference."""
-        from indextables.table.replace import matching_files, partition_predicate
+        from indextables.maintenance.partitions import matching_files, partition_predicate
         from indextables.xref import build
 
         scope = None

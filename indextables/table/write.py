@@ -24,11 +24,11 @@ from indextables.log.actions import Action, AddFile, Metadata
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import CommitResult, ReadSet, Transaction
+from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.splits.table_writer import TableWriter
 from indextables.table.evolution import conform, evolved_schema
 from indextables.table.options import indexing_options
-from indextables.table.replace import matching_files, partition_predicate
 from indextables.types import normalize_schema, schema_to_json
 
 MODES = ("append", "overwrite", "error", "ignore")
