@@ -24,7 +24,7 @@ from indextables.native._typedefs cimport (
 )
 
 cdef extern from "Python.h":
-    double PyOS_string_to_double(const char* s, char** end, object overflow) except? -1.0
+    double PyOS_string_to_double(const char* s, char** end, void* overflow) except? -1.0
 
 cdef enum Kind:
     INTEGER, DECIMAL, DATE, INSTANT, WALL_CLOCK, BOOLEAN, PARTITION_TIME
@@ -368,7 +368,7 @@ cdef float64_t slow_double(Text t) except? -1.0 nogil:
     """Correctly rounded, whatever the length; independent of the locale."""
     with gil:
         text = t.at[:t.size]
-        return PyOS_string_to_double(text, NULL, None)
+        return PyOS_string_to_double(text, NULL, NULL)
 
 
 cdef int named_number(Text t, float64_t* out) noexcept nogil:
