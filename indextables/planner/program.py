@@ -158,7 +158,9 @@ class NullNode(LeafNode):
     stage = BOUNDS
     cost = 2
 
-    def __init__(self, leaf: NullTest | StringMatch, snapshot: Any, is_null: bool) -> None:
+    def __init__(
+        self, leaf: Compare | InSet | NullTest | StringMatch, snapshot: Any, is_null: bool
+    ) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.column = leaf.column
@@ -171,6 +173,19 @@ class NullNode(LeafNode):
     def test_zones(self) -> Verdicts:
         column = zones_of(self.snapshot, self.column.name, self.column.dtype)
         return _prune.test_nulls(column.facts, None, self.is_null)
+
+
+class ValueNode(NullNode):
+    """A test that no order helps with: all it is known to need is a value."""
+
+    def __init__(self, leaf: Compare | InSet | StringMatch, snapshot: Any) -> None:
+        super().__init__(leaf, snapshot, is_null=False)
+
+    def test(self, selection: Selection | None) -> Verdicts:
+        return np.minimum(super().test(selection), np.uint8(MAY_MATCH))
+
+    def test_zones(self) -> Verdicts:
+        return np.minimum(super().test_zones(), np.uint8(MAY_MATCH))
 
 
 class BranchNode:
@@ -260,7 +275,9 @@ class Program:
         if isinstance(leaf, NullTest):
             return NullNode(leaf, self.snapshot, leaf.is_null)
         ranges = ranges_of(leaf)
-        return LeafNode(leaf) if ranges is None else RangeNode(leaf, self.snapshot, ranges)
+        if ranges is None:
+            return ValueNode(leaf, self.snapshot)
+        return RangeNode(leaf, self.snapshot, ranges)
 
     def _presence_node(self, leaf: StringMatch) -> LeafNode:
         """A pattern that every string matches: TRUE for values, NULL for NULL."""

@@ -22,6 +22,7 @@ from indextables.planner.program import (
     NullNode,
     PartitionNode,
     RangeNode,
+    ValueNode,
 )
 from indextables.planner.stats import KEY_MAX, BoundsColumn, TextBounds, bounds_of
 from indextables.planner.verdict import (
@@ -109,6 +110,8 @@ def _bounds_reason(plan: Plan, node: RangeNode | NullNode, index: int, verdict: 
         return "the split holds no rows"
     if facts & ALL_NULL:
         return "every value is NULL (trap 4)"
+    if isinstance(node, ValueNode):
+        return "statistics do not help with this test"
     if isinstance(node, NullNode):
         return "no value is NULL" if facts & NO_NULL else "the null count is unknown (trap 5)"
     stored = _stored(plan, node, index)

@@ -381,13 +381,13 @@ def is_covering(node: Any) -> bool:
 def bounds_verdict(node: Any, facts: Facts) -> tuple[int, str]:
     if isinstance(node, p.NullTest):
         return null_verdict(node.is_null, facts)
-    ranges, half_open = ranges_of(node)
-    if ranges is None:
-        return MAY, "no ranges"
     if facts.empty:
         return CANNOT, "empty split"
     if facts.all_null:
         return CANNOT, "all null"
+    ranges, half_open = ranges_of(node)
+    if ranges is None:
+        return MAY, "no ranges"
     disjoint, inside = relate(ranges, facts, half_open)
     avoided = node.op is p.Op.NE if isinstance(node, p.Compare) else node.negated
     name = type(node).__name__
