@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from indextables.errors import IndexTablesError
+from indextables.spark.sqltext import java_pattern
 
 SOURCES = Path(__file__).parent / "java"
 CATALOG = "indextables"
@@ -37,6 +38,7 @@ def install(spark: Any, callback: Any) -> None:
         _start_callbacks(gateway)
         bridge.connect(callback)
         _set_catalog(spark)
+        jvm.io.indextables.SqlParser.install(spark._jsparkSession, java_pattern())
     except ShimUnavailableError:
         raise
     except Exception as error:

@@ -18,6 +18,8 @@ public final class Bridge {
         String ask(String verb, String json);
 
         byte[] fetch(String verb, String json);
+
+        Object plan(String command);
     }
 
     public static final ObjectMapper JSON = new ObjectMapper();
@@ -48,6 +50,11 @@ public final class Bridge {
         } catch (java.io.IOException problem) {
             throw new IllegalStateException("indextables: cannot send " + verb, problem);
         }
+    }
+
+    /** The result of one of our own SQL commands, as a plan of its rows. */
+    static Object plan(String command) {
+        return target().plan(command);
     }
 
     public static ObjectNode object() {

@@ -62,21 +62,37 @@ final class CatalystJson {
             out.put("escape", String.valueOf(((Like) e).escapeChar()));
         } else if (e instanceof Cast) {
             out.set("type", type(e.dataType()));
+            out.put("mode", ((Cast) e).evalMode().toString().toLowerCase());
         } else if (e instanceof PythonUDF) {
             out.put("name", ((PythonUDF) e).name());
         } else if (e instanceof InSet) {
             values(out, (InSet) e);
         }
-        out.put("sql", e.sql());
+        out.put("sql", text(e));
         out.set("children", list(e.children()));
         return out;
     }
 
     private static void values(ObjectNode out, InSet in) {
+        out.set("type", type(in.child().dataType()));
         ArrayNode values = out.putArray("values");
         scala.collection.Iterator iterator = in.hset().iterator();
         while (iterator.hasNext()) {
-            values.add(literal(iterator.next(), in.child().dataType()));
+            JsonNode value = literal(iterator.next(), in.child().dataType());
+            if ("opaque".equals(value.get("op").asText())) {
+                out.put("op", "OpaqueInSet");
+                out.remove("values");
+                return;
+            }
+            values.add(value.get("value"));
+        }
+    }
+
+    private static String text(Expression e) {
+        try {
+            return e.sql();
+        } catch (RuntimeException problem) {
+            return e.toString();
         }
     }
 

@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -44,7 +45,24 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
                 target.put((String) entry.getKey(), entry.getValue().toString());
             }
         }
+        addSession(request);
         return request;
+    }
+
+    /** Our settings of the session that plans, and what decides how literals are read. */
+    private static void addSession(ObjectNode request) {
+        SQLConf conf = SQLConf.get();
+        ObjectNode session = request.putObject("session");
+        scala.collection.Iterator settings = conf.getAllConfs().iterator();
+        while (settings.hasNext()) {
+            scala.Tuple2 setting = (scala.Tuple2) settings.next();
+            String key = (String) setting._1();
+            if (key.startsWith("spark.indextables.")) {
+                session.put(key, (String) setting._2());
+            }
+        }
+        request.put("timeZone", conf.sessionLocalTimeZone());
+        request.put("caseSensitive", conf.caseSensitiveAnalysis());
     }
 
     public String name() {
@@ -99,11 +117,15 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new IndexTableScanBuilder(merged(options), schema());
+        ObjectNode asked = merged(options);
+        if (!asked.has("version") && !asked.has("timestampMicros")) {
+            asked.set("version", Bridge.ask("version", asked).get("version"));
+        }
+        return new IndexTableScanBuilder(asked, schema());
     }
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-        return new IndexTableWriteBuilder(merged(info.options()), info);
+        return new IndexTableWriteBuilder(merged(info.options()), info, description);
     }
 
     private ObjectNode merged(CaseInsensitiveStringMap options) {
@@ -113,6 +135,7 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
         if (!target.has("path")) {
             target.put("path", description.get("path").asText());
         }
+        addSession(out);
         return out;
     }
 

@@ -24,6 +24,7 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     private final ObjectNode request;
     private final StructType output;
     private PythonDataSourceReadInfo plan;
+    private boolean planned;
 
     IndexTableScan(ObjectNode request, StructType output) {
         this.request = request;
@@ -56,6 +57,9 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     public InputPartition[] planInputPartitions() {
+        if (plan() == null) {
+            return new InputPartition[0];
+        }
         scala.collection.immutable.Seq parts = plan().partitions();
         InputPartition[] out = new InputPartition[parts.size()];
         for (int i = 0; i < out.length; i++) {
@@ -67,12 +71,14 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     public PartitionReaderFactory createReaderFactory() {
         Option none = Option.empty();
         PythonDataSourceV2 source = Python.source();
-        return new PythonPartitionReaderFactory(source.source(), plan().func(), output, none, none);
+        byte[] function = plan() == null ? new byte[0] : plan().func();
+        return new PythonPartitionReaderFactory(source.source(), function, output, none, none);
     }
 
     private synchronized PythonDataSourceReadInfo plan() {
-        if (plan == null) {
+        if (!planned) {
             byte[] bytes = Bridge.fetch("plan", request);
+            planned = true;
             try {
                 DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
                 plan = Python.receive(in);

@@ -27,6 +27,7 @@ public class IndexTableScanBuilder
     private final ObjectNode request;
     private StructType schema;
     private StructType aggregated;
+    private JsonNode rows;
 
     IndexTableScanBuilder(ObjectNode request, StructType schema) {
         this.request = request;
@@ -63,13 +64,31 @@ public class IndexTableScanBuilder
         return true;
     }
 
+    public boolean supportCompletePushDown(Aggregation aggregation) {
+        JsonNode answer = askAggregate(aggregation, request.deepCopy());
+        return answer != null && answer.has("rows");
+    }
+
     public boolean pushAggregation(Aggregation aggregation) {
         ObjectNode asked = request.deepCopy();
+        JsonNode answer = askAggregate(aggregation, asked);
+        if (answer == null || !answer.get("accepted").asBoolean()) {
+            return false;
+        }
+        request.set("groupBy", asked.get("groupBy"));
+        request.set("aggregates", asked.get("aggregates"));
+        aggregated = (StructType) DataType.fromJson(answer.get("schema").toString());
+        rows = answer.get("rows");
+        return true;
+    }
+
+    /** What Python says to this aggregation; null where it cannot even be told. */
+    private static JsonNode askAggregate(Aggregation aggregation, ObjectNode asked) {
         ArrayNode groups = asked.putArray("groupBy");
         Expression[] keys = aggregation.groupByExpressions();
         for (int i = 0; i < keys.length; i++) {
             if (!(keys[i] instanceof NamedReference)) {
-                return false;
+                return null;
             }
             groups.add(name((NamedReference) keys[i]));
         }
@@ -83,23 +102,18 @@ public class IndexTableScanBuilder
             if (children.length == 1 && children[0] instanceof NamedReference) {
                 function.set("column", name((NamedReference) children[0]));
             } else if (children.length != 0) {
-                return false;
+                return null;
             }
         }
-        JsonNode answer = Bridge.ask("aggregate", asked);
-        if (!answer.get("accepted").asBoolean()) {
-            return false;
-        }
-        request.set("groupBy", groups);
-        request.set("aggregates", functions);
-        aggregated = (StructType) DataType.fromJson(answer.get("schema").toString());
-        return true;
+        return Bridge.ask("aggregate", asked);
     }
 
     public Scan build() {
         StructType output = aggregated == null ? schema : aggregated;
         request.put("output", output.json());
-        return new IndexTableScan(request, output);
+        return rows == null
+            ? (Scan) new IndexTableScan(request, output)
+            : (Scan) new KnownRows(request, output, rows);
     }
 
     private static ArrayNode name(NamedReference reference) {

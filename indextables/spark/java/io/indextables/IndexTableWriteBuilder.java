@@ -1,11 +1,18 @@
 package io.indextables;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
@@ -17,11 +24,22 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
     private final ObjectNode request;
     private final LogicalWriteInfo info;
+    private final JsonNode description;
     private boolean replacing;
 
-    IndexTableWriteBuilder(ObjectNode request, LogicalWriteInfo info) {
+    IndexTableWriteBuilder(ObjectNode request, LogicalWriteInfo info, JsonNode description) {
         this.request = request;
         this.info = info;
+        this.description = description;
+        addPartitionColumns();
+    }
+
+    /** The partition columns of a table that this write will create. */
+    private void addPartitionColumns() {
+        JsonNode names = description.get("partitionColumns");
+        if (names.size() > 0) {
+            ((ObjectNode) request.get("options")).put("__partitionby", names.toString());
+        }
     }
 
     public WriteBuilder truncate() {
@@ -51,7 +69,11 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
     }
 
     public Write build() {
-        return delegate().build();
+        Write write = delegate().build();
+        ObjectNode asked = request.deepCopy();
+        asked.set("partitionColumns", description.get("partitionColumns"));
+        JsonNode wanted = Bridge.ask("distribution", asked);
+        return wanted.get("columns").size() == 0 ? write : new Distributed(write, wanted);
     }
 
     public BatchWrite buildForBatch() {
@@ -66,6 +88,55 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
         ((ObjectNode) request.get("options")).put("__overwrite", what);
         replacing = true;
         return this;
+    }
+
+    /** A write whose rows Spark first brings together by partition. */
+    static final class Distributed implements RequiresDistributionAndOrdering {
+        private final Write inner;
+        private final JsonNode wanted;
+
+        Distributed(Write inner, JsonNode wanted) {
+            this.inner = inner;
+            this.wanted = wanted;
+        }
+
+        public Distribution requiredDistribution() {
+            JsonNode names = wanted.get("columns");
+            Expression[] keys = new Expression[names.size()];
+            for (int i = 0; i < keys.length; i++) {
+                String name = ((JsonNode) names.get(i)).asText();
+                keys[i] = Expressions.column("`" + name.replace("`", "``") + "`");
+            }
+            return Distributions.clustered(keys);
+        }
+
+        public boolean distributionStrictlyRequired() {
+            return false;
+        }
+
+        public long advisoryPartitionSizeInBytes() {
+            return wanted.get("bytes").asLong();
+        }
+
+        public SortOrder[] requiredOrdering() {
+            return new SortOrder[0];
+        }
+
+        public String description() {
+            return inner.description();
+        }
+
+        public BatchWrite toBatch() {
+            return inner.toBatch();
+        }
+
+        public StreamingWrite toStreaming() {
+            return inner.toStreaming();
+        }
+
+        public CustomMetric[] supportedCustomMetrics() {
+            return inner.supportedCustomMetrics();
+        }
     }
 
     private WriteBuilder delegate() {

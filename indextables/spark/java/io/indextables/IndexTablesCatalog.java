@@ -7,8 +7,9 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -16,7 +17,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The catalog "indextables": a table's name is its path, SELECT * FROM indextables.`/a/path`. */
-public class IndexTablesCatalog implements TableCatalog {
+public class IndexTablesCatalog implements StagingTableCatalog {
     private String name = "indextables";
 
     public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -59,17 +60,56 @@ public class IndexTablesCatalog implements TableCatalog {
 
     public Table createTable(
         Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+        Bridge.ask("create", declared(ident, schema, partitions, properties));
+        return new IndexTable(request(ident));
+    }
+
+    public StagedTable stageCreate(
+        Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+        ObjectNode request = declared(ident, schema, partitions, properties);
+        ((ObjectNode) request.get("options")).put("__create", "true");
+        return new Staged(request);
+    }
+
+    public StagedTable stageReplace(
+        Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+        ObjectNode request = declared(ident, schema, partitions, properties);
+        ((ObjectNode) request.get("options")).put("__overwrite", "all");
+        return new Staged(request);
+    }
+
+    public StagedTable stageCreateOrReplace(
+        Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+        return stageReplace(ident, schema, partitions, properties);
+    }
+
+    /** A table that begins with its first write; until then there is nothing to undo. */
+    static final class Staged extends IndexTable implements StagedTable {
+        Staged(ObjectNode request) {
+            super(request);
+        }
+
+        public void commitStagedChanges() {}
+
+        public void abortStagedChanges() {}
+    }
+
+    private static ObjectNode declared(
+        Identifier ident, StructType schema, Transform[] partitions, Map properties) {
         ObjectNode request = IndexTable.locate(properties);
         ((ObjectNode) request.get("options")).put("path", path(ident));
-        request.put("schema", schema.json());
-        ArrayNode names = request.putArray("partitionColumns");
+        request.put("declaredSchema", schema.json());
+        request.put("forWrite", true);
+        request.set("partitionColumns", columns(partitions));
+        return request;
+    }
+
+    static ArrayNode columns(Transform[] partitions) {
+        ArrayNode names = Bridge.JSON.createArrayNode();
         for (int i = 0; i < partitions.length; i++) {
             names.add(partitionColumn(partitions[i]));
         }
-        Bridge.ask("create", request);
-        ObjectNode created = request(ident);
-        created.put("acceptAnySchema", true);
-        return new IndexTable(created);
+        return names;
     }
 
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {

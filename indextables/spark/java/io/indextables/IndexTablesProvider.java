@@ -47,12 +47,15 @@ public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRe
     }
 
     public Transform[] inferPartitioning(CaseInsensitiveStringMap options) {
-        return new IndexTable(IndexTable.locate(options.asCaseSensitiveMap())).partitioning();
+        ObjectNode request = IndexTable.locate(options.asCaseSensitiveMap());
+        request.put("forWrite", true);
+        return new IndexTable(request).partitioning();
     }
 
     public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
         ObjectNode request = IndexTable.locate(properties);
         request.put("declaredSchema", schema.json());
+        request.set("partitionColumns", IndexTablesCatalog.columns(partitioning));
         return new IndexTable(request);
     }
 }

@@ -22,6 +22,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class Python {
     static final String NAME = "indextables_python";
 
+    private static final byte NOTHING = 2;
+
     private Python() {}
 
     static PythonDataSourceV2 source() {
@@ -31,8 +33,11 @@ final class Python {
     }
 
     static PythonDataSourceReadInfo receive(DataInputStream in) throws java.io.IOException {
-        byte failed = in.readByte();
-        if (failed != 0) {
+        byte outcome = in.readByte();
+        if (outcome == NOTHING) {
+            return null;
+        }
+        if (outcome != 0) {
             byte[] text = new byte[in.available()];
             in.readFully(text);
             throw new IllegalArgumentException(

@@ -1,0 +1,320 @@
+"""Answers to the Java side: one method for each question it asks while Spark plans.
+
+Everything is decided here, in the driver's Python, where snapshots and cross-references stay warm
+between queries. A question carries the whole request, so that no state is shared between two scans
+of one DataFrame; what has been planned for a request is remembered by its text. Errors travel as
+text and are raised in Java as plain IllegalArgumentException.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import IndexTablesError, TableNotFoundError
+from indextables.log.log import TransactionLog
+from indextables.mapping import DocMapping
+from indextables.planner import Plan
+from indextables.spark import aggregating
+from indextables.spark.aggregating import Aggregation
+from indextables.spark.scan import VIRTUAL, Request, Scan
+from indextables.spark.tables import SHARED
+from indextables.types import normalize_schema, schema_from_json, schema_to_json, type_to_json
+
+OK, FAILED, NOTHING = b"\0", b"\1", b"\2"
+MOST_REMEMBERED = 64
+
+
+class Bridge:
+    """The Python end of ``io.indextables.Bridge``."""
+
+    class Java:
+        implements = ["io.indextables.Bridge$Callback"]
+
+    def __init__(
+        self,
+        parallelism: int | None = None,
+        run_command: Callable[[str], Any] | None = None,
+    ) -> None:
+        self.parallelism = parallelism
+        self.last_plan: Plan | None = None
+        self.layer = 2
+        self._run_command = run_command
+        self._scans: OrderedDict[str, Scan] = OrderedDict()
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # -- the three calls Java makes -------------------------------------------------------------
+
+    def ask(self, verb: str, text: str) -> str:
+        try:
+            answer = getattr(self, f"_{verb}")(json.loads(text))
+        except IndexTablesError as error:
+            answer = {"error": str(error)}
+        except Exception as error:
+            answer = {"error": f"indextables failed to {verb}: {error!r}\n{traceback.format_exc()}"}
+        return json.dumps(answer)
+
+    def fetch(self, verb: str, text: str) -> bytes:
+        try:
+            return self._read_function(json.loads(text))
+        except IndexTablesError as error:
+            return FAILED + str(error).encode()
+        except Exception as error:
+            return FAILED + f"indextables failed to {verb}: {error!r}".encode()
+
+    def plan(self, command: str) -> Any:
+        if self._run_command is None:
+            raise IndexTablesError("commands are not available in this session")
+        return self._run_command(command)
+
+    # -- tables ---------------------------------------------------------------------------------
+
+    def _describe(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        request = Request(body)
+        may_be_missing = body.get("forWrite") or "declaredSchema" in body
+        try:
+            snapshot = request.table().snapshot
+        except TableNotFoundError:
+            if not may_be_missing:
+                raise
+            return _virtual(request)
+        properties = {"provider": "indextables", "location": request.access.path}
+        return {
+            "path": request.access.path,
+            "schema": json.loads(schema_to_json(visible(snapshot.schema, request))),
+            "partitionColumns": list(snapshot.partition_columns),
+            "properties": {**properties, **snapshot.metadata.configuration},
+            "acceptAnySchema": bool(body.get("forWrite") or body.get("acceptAnySchema")),
+        }
+
+    def _version(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"version": Request(body).table().snapshot.version}
+
+    def _exists(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"exists": SHARED.exists(Request(body).access)}
+
+    def _create(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.table.options import indexing_options
+
+        access = Request(body).access
+        schema = normalize_schema(schema_from_json(body["declaredSchema"]))
+        partitions = tuple(body.get("partitionColumns", ()))
+        mapping = DocMapping.for_schema(schema, partitions, indexing_options(access.config))
+        TransactionLog.create(
+            access.path,
+            schema,
+            partition_columns=partitions,
+            configuration={"indextables.docMapping": mapping.to_json()},
+            storage_options=access.storage_options,
+            config=access.config,
+        )
+        return {}
+
+    def _alter(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.spark.altering import set_properties
+
+        set_properties(SHARED.log(Request(body).access), body["set"])
+        return {}
+
+    # -- scans ----------------------------------------------------------------------------------
+
+    def _scan(self, body: Mapping[str, Any]) -> Scan:
+        kept = ("options", "session", "version", "timestampMicros", "timeZone", "caseSensitive")
+        key = json.dumps([body.get(k) for k in (*kept, "filters", "limit")], sort_keys=True)
+        with self._lock:
+            found = self._scans.get(key)
+        if found is None or "version" not in body:
+            found = Scan(Request(body), self.parallelism)
+            self._remember(self._scans, key, found)
+        return found
+
+    def _planned(self, body: Mapping[str, Any]) -> tuple[Scan, Plan]:
+        scan = self._scan(body)
+        columns = self._columns(scan, body)
+        key = f"{id(scan)} {columns}"
+        with self._lock:
+            plan = self._plans.get(key)
+        if plan is None or plan.planner is not scan.planner:
+            plan = scan.plan(columns)
+            self._remember(self._plans, key, plan)
+        self.last_plan = plan
+        return scan, plan
+
+    def _remember(self, store: OrderedDict[str, Any], key: str, value: Any) -> None:
+        with self._lock:
+            store[key] = value
+            while len(store) > MOST_REMEMBERED:
+                store.popitem(last=False)
+
+    def _columns(self, scan: Scan, body: Mapping[str, Any]) -> tuple[str, ...] | None:
+        aggregation = self._aggregation(scan, body)
+        if aggregation is not None:
+            return aggregation.columns
+        if "output" not in body:
+            return None
+        names = [f["name"] for f in json.loads(body["output"])["fields"]]
+        return tuple(n for n in names if n not in VIRTUAL)
+
+    def _filters(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"accepted": self._scan(body).accepted}
+
+    def _aggregation(self, scan: Scan, body: Mapping[str, Any]) -> Aggregation | None:
+        if "aggregates" not in body:
+            return None
+        schema = scan.table.snapshot.schema
+        return aggregating.supported(schema, body["groupBy"], body["aggregates"])
+
+    def _aggregate(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        scan = self._scan(body)
+        found = self._aggregation(scan, body)
+        if found is None or not scan.decides_all:
+            return {"accepted": False}
+        answer: dict[str, Any] = {"accepted": True, "schema": _result_schema(scan, found)}
+        counts_rows = all(a.column is None for a in found.aggregates) and not found.keys
+        known = self._planned(body)[1].count() if counts_rows else None
+        if known is not None:
+            answer["rows"] = [[known] * len(found.aggregates)]
+        return answer
+
+    def _summary(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.spark.describing import summary
+
+        scan, plan = self._planned(body)
+        return {"text": summary(scan, plan, body, self.layer)}
+
+    def _statistics(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        scan, plan = self._planned(body)
+        report = plan.report
+        rows = report.rows if report.rows is not None else report.most_rows
+        limit = body.get("limit")
+        if rows is not None and limit is not None:
+            rows = min(rows, limit)
+        size = report.bytes_selected
+        columns = plan.columns
+        if columns is not None:
+            share = (len(columns) + 1) / (len(scan.table.snapshot.schema) + 1)
+            size = int(size * min(share, 1.0))
+        return {"bytes": max(size, 1), "rows": -1 if rows is None else rows}
+
+    # -- plans for executors --------------------------------------------------------------------
+
+    def _read_function(self, body: Mapping[str, Any]) -> bytes:
+        from indextables.spark.reading import TaskPartition, TaskReader
+
+        scan, plan = self._planned(body)
+        aggregation = self._aggregation(scan, body)
+        tasks = [TaskPartition(task) for task in scan.tasks(plan)]
+        if not tasks and (aggregation is None or aggregation.keys):
+            return NOTHING
+        output = spark_type(body["output"])
+        schema = scan.table.snapshot.schema
+        known = counts_by_partition(plan, aggregation)
+        if known is not None:
+            tasks = [TaskPartition(None, known)]
+        if not tasks and aggregation is not None:
+            tasks = [TaskPartition(None, next(aggregation.of(())))]
+        reader = TaskReader(scan.request.access, schema, output, tasks, aggregation)
+        return OK + packed(reader, output)
+
+    def _distribution(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.spark.distributing import distribution
+
+        return distribution(Request(body).access, body["partitionColumns"])
+
+    # -- SQL ------------------------------------------------------------------------------------
+
+    def _sql(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.spark import sqltext
+
+        text = body["text"]
+        if sqltext.is_command(text):
+            return {"command": True}
+        return {"sql": sqltext.rewritten(text)}
+
+
+def visible(schema: pa.Schema, request: Request) -> pa.Schema:
+    """The columns a reader sees: all, or those fixed at load."""
+    chosen = request.access.config["read.columns"]
+    if not chosen or request.body.get("forWrite"):
+        return schema
+    from indextables.spark.source import chosen_fields
+
+    return chosen_fields(schema, chosen)
+
+
+def _virtual(request: Request) -> dict[str, Any]:
+    """A table that the next write will create."""
+    declared = request.body.get("declaredSchema")
+    schema = json.loads(declared) if declared else {"type": "struct", "fields": []}
+    return {
+        "path": request.access.path,
+        "schema": schema,
+        "partitionColumns": list(request.body.get("partitionColumns", ())),
+        "properties": {"provider": "indextables", "location": request.access.path},
+        "acceptAnySchema": not schema["fields"] or bool(request.body.get("forWrite")),
+    }
+
+
+def _result_schema(scan: Scan, aggregation: Aggregation) -> dict[str, Any]:
+    schema = scan.table.snapshot.schema
+    pairs = [(k, schema.field(k).type) for k in aggregation.keys]
+    pairs += [(a.name, a.dtype) for a in aggregation.aggregates]
+    fields = [
+        {"name": n, "type": type_to_json(t), "nullable": True, "metadata": {}} for n, t in pairs
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def counts_by_partition(plan: Plan, aggregation: Aggregation | None) -> pa.RecordBatch | None:
+    """COUNT(*) by partition columns, from the log alone where it can tell."""
+    if aggregation is None or any(a.column is not None for a in aggregation.aggregates):
+        return None
+    snapshot = plan.snapshot
+    if not set(aggregation.keys) <= set(snapshot.partition_columns) or plan.count() is None:
+        return None
+    from indextables.splits.partitions import partition_array
+
+    rows = pa.array(snapshot.num_records[plan.selection], pa.int64())
+    columns: dict[str, Any] = {}
+    for key in aggregation.keys:
+        codes, texts = snapshot.partition_codes(key)
+        dtype = snapshot.schema.field(key).type
+        values = pa.concat_arrays([partition_array(t, dtype, 1, key) for t in texts])
+        columns[key] = values.take(pa.array(codes[plan.selection]))
+    for a in aggregation.aggregates:
+        columns[a.name] = rows
+    merged = aggregation._merged(pa.table(columns)).combine_chunks()
+    return merged.to_batches()[0] if merged.num_rows else None
+
+
+def spark_type(text: str) -> Any:
+    """Spark's struct of its JSON."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(text))
+
+
+def packed(reader: Any, output: Any) -> bytes:
+    """The read function and its partitions as Spark's own planner process sends them."""
+    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
+
+    from indextables.spark.source import PythonSource
+
+    out = io.BytesIO()
+    write_read_func_and_partitions(
+        out,
+        reader=reader,
+        data_source=PythonSource({}),
+        schema=output,
+        max_arrow_batch_size=10_000,
+        binary_as_bytes=True,
+    )
+    return out.getvalue()

@@ -1,0 +1,75 @@
+package io.indextables;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SessionState;
+
+/**
+ * Stands in front of the session's SQL parser and lets everything pass that is not ours.
+ *
+ * Text with one of our operators goes to Python and comes back as plain Spark SQL; one of our
+ * commands comes back as the plan of its result. The rest never leaves the JVM.
+ */
+public final class SqlParser implements InvocationHandler {
+    private final ParserInterface inner;
+    private final Pattern ours;
+
+    private SqlParser(ParserInterface inner, Pattern ours) {
+        this.inner = inner;
+        this.ours = ours;
+    }
+
+    /** Put a parser in front of the session's; text that the pattern finds goes to Python. */
+    public static void install(SparkSession session, String pattern) throws Exception {
+        SessionState state = session.sessionState();
+        ParserInterface current = state.sqlParser();
+        if (Proxy.isProxyClass(current.getClass())
+            && Proxy.getInvocationHandler(current) instanceof SqlParser) {
+            current = ((SqlParser) Proxy.getInvocationHandler(current)).inner;
+        }
+        Pattern ours = Pattern.compile(pattern, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+        Object proxy =
+            Proxy.newProxyInstance(
+                SqlParser.class.getClassLoader(),
+                new Class[] {ParserInterface.class},
+                new SqlParser(current, ours));
+        Field field = SessionState.class.getDeclaredField("sqlParser");
+        field.setAccessible(true);
+        field.set(state, proxy);
+    }
+
+    public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+        if (takesSql(method) && ours.matcher((String) arguments[0]).find()) {
+            ObjectNode request = Bridge.object();
+            request.put("text", (String) arguments[0]);
+            JsonNode answer = Bridge.ask("sql", request);
+            if (answer.has("command") && method.getName().startsWith("parsePlan")) {
+                return Bridge.plan((String) arguments[0]);
+            }
+            if (answer.has("sql")) {
+                arguments[0] = answer.get("sql").asText();
+            }
+        }
+        try {
+            return method.invoke(inner, arguments);
+        } catch (InvocationTargetException problem) {
+            throw problem.getCause();
+        }
+    }
+
+    private static boolean takesSql(Method method) {
+        String name = method.getName();
+        return "parsePlan".equals(name)
+            || "parsePlanWithParameters".equals(name)
+            || "parseQuery".equals(name)
+            || "parseExpression".equals(name);
+    }
+}

@@ -1,0 +1,97 @@
+"""Which table, at which moment, with which settings: from options and session alike.
+
+Options win over the session's settings, those over the defaults. Keys are matched without case,
+with or without ``spark.indextables.``; a key under our prefix that nobody knows is an error with a
+suggestion. Keys that begin with two underscores are our own notes between planner and writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.config import Config
+from indextables.errors import ConfigError
+
+_ALIASES = {
+    "versionasof": "read.version",
+    "timestampasof": "read.timestamp",
+    "where": "read.where",
+    "columns": "read.columns",
+    "mergeschema": "write.mergeSchema",
+    "replacewhere": "write.replaceWhere",
+    "partitionoverwritemode": "write.partitionOverwriteMode",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """One table and the settings to reach it; small and picklable."""
+
+    path: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        return Config(self.settings)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells two accesses apart."""
+        return (
+            self.path,
+            tuple(sorted((k, str(v)) for k, v in self.settings.items())),
+            tuple(sorted((k, str(v)) for k, v in self.storage_options.items())),
+        )
+
+
+def access(options: Mapping[str, str], session: Mapping[str, str] | None = None) -> Access:
+    """The access that options and session settings describe."""
+    given = {_plain(k): v for k, v in options.items()}
+    path = _value(given, "path") or _value(given, "location")
+    if not path:
+        raise ConfigError(
+            "an indextables table needs a path",
+            hint='Use .load(path), .save(path) or option("path", ...)',
+        )
+    layers = {_ALIASES.get(k.lower(), k): v for k, v in given.items()}
+    config = Config.of(layers, session)
+    return Access(
+        path=_local(path),
+        settings=config.raw(),
+        storage_options={k: v for k, v in given.items() if k.lower().startswith("fs.")},
+        notes=_notes(given),
+    )
+
+
+def _notes(given: Mapping[str, str]) -> dict[str, str]:
+    """Our own notes; the option ``partitionBy`` is how layer 1 is told partition columns."""
+    asked = _value(given, "partitionby")
+    notes = {"__partitionby": asked} if asked else {}
+    return {**notes, **{k.lower(): v for k, v in given.items() if k.startswith("__")}}
+
+
+def session_settings(spark: Any) -> dict[str, str]:
+    """Our settings of a session, on classic and on Connect."""
+    found = spark.conf.getAll
+    pairs = found() if callable(found) else found
+    return {k: v for k, v in dict(pairs).items() if k.lower().startswith("spark.indextables.")}
+
+
+def _plain(key: str) -> str:
+    return key[len("option.") :] if key.startswith("option.") else key
+
+
+def _value(options: Mapping[str, str], name: str) -> str | None:
+    return next((v for k, v in options.items() if k.lower() == name), None)
+
+
+def _local(path: str) -> str:
+    """Spark's spelling of local paths as a plain path."""
+    for head in ("file:///", "file:/"):
+        if path.startswith(head):
+            return "/" + path[len(head) :]
+    return path

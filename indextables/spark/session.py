@@ -1,0 +1,167 @@
+"""Joining a Spark session: ``register`` once, then read, write and search.
+
+``register`` tries layer 2, the planner in the driver with everything Spark can push down. Where
+that cannot be (another Spark, a closed class loader, Connect), it says so once and layer 1 serves
+under the same name. Registering again is cheap and harmless.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from indextables.errors import IndexTablesError
+from indextables.planner import Plan
+from indextables.spark import sqlfunctions
+from indextables.spark.bridge import Bridge
+from indextables.spark.options import session_settings
+from indextables.spark.shim import ShimUnavailableError, install
+
+FORMAT = "indextables"
+_bridges: weakref.WeakKeyDictionary[Any, Bridge | None] = weakref.WeakKeyDictionary()
+_bridge_of_jvm: dict[int, Bridge] = {}
+
+
+def register(spark: Any, *, shim: bool | None = None) -> int:
+    """Make ``indextables`` known to a session; returns the layer that serves (1 or 2).
+
+    ``shim=False`` asks for layer 1 alone, as ``spark.indextables.spark.shim.enabled`` does.
+    """
+    if spark in _bridges and shim is not False:
+        bridge = _bridges[spark]
+        return 1 if bridge is None else 2
+    _register_sources(spark)
+    sqlfunctions.register(spark)
+    wanted = _is_wanted(spark) if shim is None else shim
+    bridge = _install(spark) if wanted else None
+    _bridges[spark] = bridge
+    return 1 if bridge is None else 2
+
+
+def _is_wanted(spark: Any) -> bool:
+    from indextables.config import Config
+
+    return bool(Config.of(session_settings(spark))["spark.shim.enabled"])
+
+
+def _register_sources(spark: Any) -> None:
+    from indextables.spark.source import NamedSource, PythonSource
+
+    settings = session_settings(spark)
+    for base in (PythonSource, NamedSource):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spark.dataSource.register(_with_settings(base, settings))
+
+
+def _with_settings(base: Any, settings: Mapping[str, str]) -> Any:
+    """The source with the session's settings of this moment, which workers cannot ask for."""
+    return type(base.__name__, (base,), {"session": dict(settings)}) if settings else base
+
+
+def _install(spark: Any) -> Bridge | None:
+    try:
+        bridge = _bridge_for(spark)
+        install(spark, bridge)
+    except ShimUnavailableError as error:
+        if is_connect(spark):
+            from indextables.spark.connect import install_jar
+
+            if install_jar(spark):
+                return None
+        warnings.warn(
+            f"indextables uses the plain data source: {error.message}. Filters are pruned by "
+            "where= and columns= of indextables.read only",
+            stacklevel=4,
+        )
+        return None
+    from indextables.spark.writerpatch import patch_save
+
+    patch_save()
+    return bridge
+
+
+def _bridge_for(spark: Any) -> Bridge:
+    """One bridge for each JVM: its Java side has one door."""
+    if is_connect(spark):
+        raise ShimUnavailableError("this is a Spark Connect session")
+    key = id(spark.sparkContext._gateway)
+    if key not in _bridge_of_jvm:
+        cores = spark.sparkContext.defaultParallelism
+        _bridge_of_jvm[key] = Bridge(cores, run_command)
+    return _bridge_of_jvm[key]
+
+
+def is_connect(spark: Any) -> bool:
+    """Is this a Spark Connect session?"""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def run_command(text: str) -> Any:
+    """Run one of our commands and give the plan of its rows to Spark."""
+    from pyspark.sql import SparkSession
+
+    from indextables import sql
+
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise IndexTablesError("there is no active Spark session")
+    result = sql.execute(text, spark=spark)
+    frame: Any = spark.createDataFrame(result)
+    return frame._jdf.queryExecution().logical()
+
+
+def read(
+    spark: Any,
+    path: str,
+    *,
+    where: str | None = None,
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+    timestamp: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """A DataFrame over the table at ``path``; ``where`` and ``columns`` prune on any layer."""
+    register(spark)
+    given: dict[str, Any] = {**session_settings(spark), **(options or {})}
+    named = {
+        "spark.indextables.read.where": where,
+        "spark.indextables.read.columns": ",".join(columns) if columns else None,
+        "spark.indextables.read.version": version,
+        "spark.indextables.read.timestamp": timestamp,
+    }
+    given.update({k: v for k, v in named.items() if v is not None})
+    reader = spark.read.format(FORMAT)
+    for key, value in given.items():
+        reader = reader.option(key, value)
+    return reader.load(path)
+
+
+def write(
+    frame: Any,
+    path: str,
+    *,
+    partition_by: Sequence[str] = (),
+    mode: str = "append",
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a Spark DataFrame to the table at ``path``, on any layer."""
+    spark = frame.sparkSession
+    layer = register(spark)
+    writer = frame.write.format(FORMAT).mode(mode)
+    names = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    for key, value in {**session_settings(spark), **(options or {})}.items():
+        writer = writer.option(key, value)
+    if names and layer == 2:
+        writer = writer.partitionBy(*names)
+    elif names:
+        writer = writer.option("partitionBy", ",".join(names))
+    writer.save(path)
+
+
+def last_plan(spark: Any) -> Plan | None:
+    """The plan of the newest scan of this session, if layer 2 made one."""
+    bridge = _bridges.get(spark)
+    return None if bridge is None else bridge.last_plan

@@ -1,0 +1,86 @@
+"""The SQL functions of a session: text searches and buckets.
+
+A text search is decided by the index alone. As a function it is a marker that the planner takes out
+of the query; should one ever reach a row, it raises. Buckets are plain SQL and right anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SEARCHES = ("textsearch", "fieldmatch", "indexquery")
+MOST_RANGES = 16
+_UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
+def register(spark: Any) -> None:
+    """Make the functions known to a session."""
+    from pyspark.sql.types import BooleanType
+
+    for name in SEARCHES:
+        marker = _marker(name)
+        every = _marker(f"{name}all")
+        spark.udf.register(name, marker, BooleanType())
+        spark.udf.register(f"{name}all", every, BooleanType())
+        spark.udf.register(f"tantivy4spark_{name}", marker, BooleanType())
+        spark.udf.register(f"tantivy4spark_{name}all", every, BooleanType())
+    for statement in (_HISTOGRAM, _date_histogram(), _range()):
+        spark.sql(statement)
+
+
+def _marker(name: str) -> Any:
+    text = (
+        f"{name}() must reach the scan of an indextables table: use it in WHERE on a column of the "
+        "table, in a session where indextables.register(spark) installed the full planner, or pass "
+        "it as where= to indextables.read"
+    )
+
+    def search(*args: Any) -> bool:
+        raise RuntimeError(text)
+
+    search.__name__ = name
+    return search
+
+
+_HISTOGRAM = """
+CREATE OR REPLACE TEMPORARY FUNCTION indextables_histogram(value DOUBLE, width DOUBLE)
+RETURNS DOUBLE
+RETURN CASE WHEN width > 0 THEN floor(value / width) * width
+            ELSE cast(raise_error('the width of indextables_histogram must be positive') AS DOUBLE)
+       END
+"""
+
+
+def _date_histogram() -> str:
+    number = "cast(regexp_extract(width, '^([0-9]+)(ms|s|m|h|d)$', 1) AS BIGINT)"
+    cases = " ".join(f"WHEN '{unit}' THEN {micros}L" for unit, micros in _UNITS.items())
+    unit = f"CASE regexp_extract(width, '^([0-9]+)(ms|s|m|h|d)$', 2) {cases} END"
+    step = f"({number} * {unit})"
+    wrong = (
+        "raise_error('the width of indextables_date_histogram is a number and ms, s, m, h or d')"
+    )
+    return f"""
+CREATE OR REPLACE TEMPORARY FUNCTION indextables_date_histogram(value TIMESTAMP, width STRING)
+RETURNS TIMESTAMP
+RETURN CASE WHEN width RLIKE '^[1-9][0-9]*(ms|s|m|h|d)$'
+            THEN timestamp_micros(cast(unix_micros(value) - pmod(unix_micros(value), {step}) AS BIGINT))
+            ELSE cast({wrong} AS TIMESTAMP) END
+"""
+
+
+def _range() -> str:
+    names = [f"n{i} STRING, f{i} DOUBLE, t{i} DOUBLE" for i in range(1)]
+    names += [
+        f"n{i} STRING DEFAULT NULL, f{i} DOUBLE DEFAULT NULL, t{i} DOUBLE DEFAULT NULL"
+        for i in range(1, MOST_RANGES)
+    ]
+    cases = " ".join(
+        f"WHEN n{i} IS NOT NULL AND value IS NOT NULL AND (f{i} IS NULL OR value >= f{i}) "
+        f"AND (t{i} IS NULL OR value < t{i}) THEN n{i}"
+        for i in range(MOST_RANGES)
+    )
+    return f"""
+CREATE OR REPLACE TEMPORARY FUNCTION indextables_range(value DOUBLE, {", ".join(names)})
+RETURNS STRING
+RETURN CASE {cases} END
+"""

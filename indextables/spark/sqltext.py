@@ -1,0 +1,140 @@
+"""Our operators in Spark SQL, rewritten to function calls before Spark parses the text.
+
+``message TEXTSEARCH 'a b'`` becomes ``textsearch(message, 'a b')``; FIELDMATCH and INDEXQUERY
+likewise, ``a NOT TEXTSEARCH 'x'`` becomes ``NOT textsearch(a, 'x')``, and ``* TEXTSEARCH 'x'``
+asks every field. The text is cut into tokens first, so strings, quoted names and comments are
+never touched, and a word is an operator only between a column and a search string: a column may
+be called ``textsearch``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+OPERATORS = ("textsearch", "fieldmatch", "indexquery")
+COMMANDS = (
+    "merge", "index", "describe", "desc", "purge", "drop", "checkpoint", "compact", "truncate",
+    "repair", "restore", "delete", "invalidate", "flush", "prewarm", "show", "create", "build",
+    "rebuild", "validate", "prewarm", "optimize", "vacuum", "alter", "analyze", "explain",
+)  # fmt: skip
+_TOKEN = re.compile(
+    r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)"
+    r"|(?P<text>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?\"(?:[^\"\\]|\\.|\"\")*\")"
+    r"|(?P<quoted>`(?:[^`]|``)*`)"
+    r"|(?P<word>[^\W\d]\w*)"
+    r"|(?P<marker>:[^\W\d]\w*|\?)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+
+
+class Token(NamedTuple):
+    """A piece of SQL and what kind it is."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def java_pattern() -> str:
+    """A pattern for texts that may be ours; all others never leave the JVM."""
+    return rf"\b(?:{'|'.join(OPERATORS)})\b|^(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:{'|'.join(COMMANDS)})\b"
+
+
+def is_command(text: str) -> bool:
+    """Is this one of our maintenance commands?"""
+    try:
+        from indextables import sql
+    except ImportError:
+        return False
+    found = getattr(sql, "is_command", None)
+    return bool(found and found(text))
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of a text, white space and comments left out."""
+    return [
+        Token(str(m.lastgroup), m.group(), m.start(), m.end())
+        for m in _TOKEN.finditer(text)
+        if m.lastgroup != "space"
+    ]
+
+
+def rewritten(text: str) -> str:
+    """The text with every infix search as a function call."""
+    found = tokens(text)
+    pieces: list[str] = []
+    at = 0
+    for i, token in enumerate(found):
+        if not _is_operator(found, i):
+            continue
+        negated = i > 0 and _is_word(found[i - 1], "not") and _ends_operand(found, i - 2)
+        last = i - 2 if negated else i - 1
+        first = _operand_start(found, last)
+        column = (
+            "_indexall" if found[first].text == "*" else text[found[first].start : found[last].end]
+        )
+        call = f"{token.text.lower()}({column}, {found[i + 1].text})"
+        pieces += [text[at : found[first].start], f"(NOT {call})" if negated else call]
+        at = found[i + 1].end
+    return "".join(pieces) + text[at:]
+
+
+def _is_operator(found: list[Token], i: int) -> bool:
+    token = found[i]
+    if token.kind != "word" or token.text.lower() not in OPERATORS or i == 0:
+        return False
+    if i + 1 >= len(found) or found[i + 1].kind not in ("text", "marker"):
+        return False
+    if _is_word(found[i - 1], "not"):
+        return i > 1 and _ends_operand(found, i - 2)
+    return _ends_operand(found, i - 1)
+
+
+def _is_word(token: Token, word: str) -> bool:
+    return token.kind == "word" and token.text.lower() == word
+
+
+_NEVER_COLUMNS = frozenset(
+    [
+        "where",
+        "and",
+        "or",
+        "not",
+        "on",
+        "having",
+        "when",
+        "then",
+        "else",
+        "select",
+        "by",
+        "case",
+        "filter",
+        "qualify",
+    ]
+)
+
+
+def _ends_operand(found: list[Token], i: int) -> bool:
+    """Can a column, or the star for every field, end at token ``i``?"""
+    token = found[i]
+    if token.text == "*":
+        return i == 0 or not _ends_value(found[i - 1])
+    if token.kind == "quoted":
+        return True
+    return token.kind == "word" and token.text.lower() not in _NEVER_COLUMNS
+
+
+def _ends_value(token: Token) -> bool:
+    if token.kind in ("quoted", "text", "marker") or token.text == ")":
+        return True
+    return token.kind == "word" and token.text.lower() not in _NEVER_COLUMNS
+
+
+def _operand_start(found: list[Token], i: int) -> int:
+    """Where the column that ends at token ``i`` begins: ``a.b.c`` is one column."""
+    while i >= 2 and found[i - 1].text == "." and found[i - 2].kind in ("word", "quoted"):
+        i -= 2
+    return i

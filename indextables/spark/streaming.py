@@ -1,0 +1,164 @@
+"""Streams: versions of the log are the offsets, batch ids in the log make the sink exactly-once.
+
+**Source.** An offset is ``{"version": n, "file": k}``: all files of versions below ``n`` and the
+first ``k`` files of version ``n`` have been read. A stream starts with the rows of the table at its
+start (``startingVersion`` skips them) and then follows the versions; ``maxFilesPerTrigger`` bounds
+a batch. Files that a commit only rearranged (``dataChange`` false) are not new rows. A commit that
+removes rows cannot be told to a stream and is an error, unless ``ignoreDeletes`` allows it.
+
+**Sink.** A batch is committed together with the pair (query, batch id), the query being its
+checkpoint. A replayed batch finds its id in the log and is dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from indextables.errors import PlanningError, TableNotFoundError
+from indextables.expr.predicate import TRUE
+from indextables.log.actions import AddFile, RemoveFile, Txn
+from indextables.log.snapshot import Snapshot
+from indextables.planner.tasks import SplitTask, deal_out, splits_per_task
+from indextables.spark.options import Access
+from indextables.spark.reading import TaskPartition, TaskReader, settle_worker
+from indextables.spark.tables import SHARED
+from indextables.spark.writing import WriteOrder, Written
+
+FIRST = "first"
+
+
+class StreamReader(DataSourceStreamReader):
+    """Follows a table, one range of files per batch."""
+
+    def __init__(self, access: Access, schema: StructType, options: Mapping[str, str]) -> None:
+        self.access = access
+        self.output = schema
+        given = {k.lower(): v for k, v in options.items()}
+        self.most_files = int(given.get("maxfilespertrigger", 0)) or None
+        self.starting_version = given.get("startingversion")
+        self.ignore_deletes = given.get("ignoredeletes", "false").lower() == "true"
+
+    # -- offsets --------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        log = SHARED.log(self.access)
+        if self.starting_version is None:
+            return {"version": log.snapshot().version, "file": 0, FIRST: True}
+        text = str(self.starting_version).lower()
+        version = log.snapshot().version + 1 if text == "latest" else int(text)
+        return {"version": version, "file": 0, FIRST: False}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
+        at = dict(start or self.initialOffset())
+        left = self.most_files
+        newest = SHARED.log(self.access).snapshot().version
+        while at["version"] <= newest:
+            count = len(self._files(at["version"], at[FIRST]))
+            step = count - at["file"] if left is None else min(left, count - at["file"])
+            if at["file"] + step < count:
+                return {**at, "file": at["file"] + step}
+            left = None if left is None else left - step
+            at = {"version": at["version"] + 1, "file": 0, FIRST: False}
+            if left == 0:
+                break
+        return at
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        files: list[AddFile] = []
+        at = dict(start)
+        while (at["version"], at["file"]) < (end["version"], end["file"]):
+            found = self._files(at["version"], at[FIRST])
+            last = end["file"] if at["version"] == end["version"] else len(found)
+            files.extend(found[at["file"] : last])
+            at = {"version": at["version"] + 1, "file": 0, FIRST: False}
+        return self._tasks(files)
+
+    def _files(self, version: int, whole: bool) -> list[AddFile]:
+        """The files of one version: all that are live, or those it added."""
+        log = SHARED.log(self.access)
+        if whole:
+            return list(log.snapshot(version=version).files())
+        changes = log.changes(version - 1, version)
+        if changes is None:
+            raise TableNotFoundError(
+                f"version {version} is no longer in the log",
+                path=self.access.path,
+                hint="The stream is too far behind; start it anew with a new checkpoint",
+            )
+        actions = [a for change in changes for a in change.actions]
+        removed = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
+        if removed and not self.ignore_deletes:
+            raise PlanningError(
+                f"version {version} removed rows, which a stream cannot show",
+                hint="Set the option ignoreDeletes to follow the added rows only",
+            )
+        return [a for a in actions if isinstance(a, AddFile) and a.data_change]
+
+    def _tasks(self, files: list[AddFile]) -> list[InputPartition]:
+        if not files:
+            return [TaskPartition(None)]
+        config = self.access.config
+        per_task = splits_per_task(config, len(files), 2)
+        columns = tuple(self.output.fieldNames())
+        return [
+            TaskPartition(SplitTask(tuple(files[i] for i in group), TRUE, columns))
+            for group in deal_out([f.size for f in files], per_task)
+        ]
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        schema = self._schema()
+        yield from TaskReader(self.access, schema, self.output, ()).read(partition)
+
+    def _schema(self) -> pa.Schema:
+        snapshot: Snapshot = SHARED.table(self.access).snapshot
+        return snapshot.schema
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes micro-batches, each at most once."""
+
+    def __init__(self, order: WriteOrder, query: str) -> None:
+        self.order = order
+        self.query = query
+
+    @classmethod
+    def start(
+        cls, access: Access, schema: StructType, overwrite: bool, options: Mapping[str, str]
+    ) -> StreamWriter:
+        place = next((v for k, v in options.items() if k.lower() == "checkpointlocation"), "")
+        query = "stream-" + hashlib.sha256(place.encode()).hexdigest()[:32]
+        return cls(WriteOrder.decide(access, schema, overwrite), query)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        settle_worker()
+        return Written(self.order.write(iterator))
+
+    def commit(self, messages: list[Any], batchId: int) -> None:
+        if self._is_done(batchId):
+            return
+        self.order.job_id = hashlib.sha256(f"{self.query} {batchId}".encode()).hexdigest()[:32]
+        done = Txn(self.query, int(batchId), int(time.time() * 1000))
+        self.order.commit((a for m in messages if m is not None for a in m.adds), extra=(done,))
+
+    def _is_done(self, batch: int) -> bool:
+        try:
+            snapshot = SHARED.table(self.order.access).snapshot
+        except TableNotFoundError:
+            return False
+        return snapshot.txns.get(self.query, -1) >= batch
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        self.order.sweep()
