@@ -13,6 +13,7 @@ physical number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,7 @@ from indextables.splits.queries import QueryCompiler
 from indextables.splits.terms import ANY_CHARACTER, ANY_TEXT, Terms, escape_regex
 
 MANY_TERMS = 100_000
+_BOUNDS = (Op.LT, Op.LE, Op.GT, Op.GE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +78,41 @@ class PredicateCompiler:
 
     def compile(self, predicate: Predicate) -> Found:
         """Every conjunct narrows the rows; those that are not exact stay in the residual."""
-        parts = [(c, self.node(c)) for c in conjuncts(predicate)]
-        residual = conjunction([c for c, n in parts if not n.exact])
+        parts = self._conjuncts(conjuncts(predicate))
+        residual = conjunction([c for group, n in parts if not n.exact for c in group])
         node = intersect(n for _, n in parts)
         return Found(node, TRUE if isinstance(node, Nothing) else residual)
 
+    def _conjuncts(self, children: Iterable[Predicate]) -> list[tuple[list[Predicate], Node]]:
+        """A node for each conjunct; the bounds of one column are one range."""
+        bounds: dict[Column, list[Predicate]] = {}
+        groups: list[list[Predicate]] = []
+        for child in children:
+            if isinstance(child, Compare) and child.op in _BOUNDS:
+                if child.column not in bounds:
+                    groups.append(bounds.setdefault(child.column, []))
+                bounds[child.column].append(child)
+            else:
+                groups.append([child])
+        return [(group, self._group(group)) for group in groups]
+
+    def _group(self, group: list[Predicate]) -> Node:
+        if len(group) == 1:
+            return self.node(group[0])
+        ends = [leaf for leaf in group if isinstance(leaf, Compare)]
+        field = self._terms.field(ends[0].column.root)
+        if field is None or field.kind != "i64" or len(ends[0].column.path) > 1:
+            return intersect(self.node(leaf) for leaf in group)
+        if not _keeps_numbers(self._terms.dtype(field), ends[0].column.dtype):
+            return UNKNOWN
+        lows = [_integer(e.value) + (e.op is Op.GT) for e in ends if e.op in (Op.GT, Op.GE)]
+        highs = [_integer(e.value) - (e.op is Op.LT) for e in ends if e.op in (Op.LT, Op.LE)]
+        low, high = max(lows, default=None), min(highs, default=None)
+        return self._terms.integers(field, low, high, closed=(True, True))
+
     def node(self, predicate: Predicate) -> Node:
         if isinstance(predicate, And):
-            return intersect(self.node(c) for c in predicate.children)
+            return intersect(n for _, n in self._conjuncts(predicate.children))
         if isinstance(predicate, Or):
             return unite(self.node(c) for c in predicate.children)
         if isinstance(predicate, Constant):
@@ -122,7 +151,8 @@ class PredicateCompiler:
         low, high = (leaf.value, None) if leaf.op in (Op.GT, Op.GE) else (None, leaf.value)
         closed = (leaf.op is not Op.GT, leaf.op is not Op.LT)
         if field.kind == "i64":
-            return self._terms.integers(field, _integer(low), _integer(high), closed=closed)
+            ends = (None if v is None else _integer(v) for v in (low, high))
+            return self._terms.integers(field, *ends, closed=closed)
         if field.kind == "f64":
             return self._terms.doubles(field, low, high, closed=closed)
         return UNKNOWN
@@ -207,8 +237,8 @@ def _is_container(column: Column) -> bool:
     return bool(t.is_nested(dtype) or t.is_map(dtype))
 
 
-def _integer(value: Any) -> int | None:
-    return None if value is None else int(value)
+def _integer(value: Any) -> int:
+    return int(value)
 
 
 def _keeps_numbers(held: pa.DataType, asked: pa.DataType) -> bool:

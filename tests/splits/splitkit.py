@@ -145,6 +145,46 @@ def random_table(rng: random.Random, rows: int) -> pa.Table:
     )
 
 
+def value_pools(rng: random.Random) -> dict[str, list[Any]]:
+    """A few values of every type, the awkward ones always among them."""
+    micros = [0, -1, 1, 10**15, -(10**15), rng.randrange(-(2**62), 2**62)]
+    doubles = [0.0, -0.0, 1.5, -2.25, float("nan"), float("inf"), float("-inf"), rng.gauss(0, 9)]
+    names = [None, *WORDS]
+    return {
+        "s": [*WORDS, "Red", "red car"],
+        "txt": [*WORDS, "red red", "fox the quick"],
+        "ip": ADDRESSES,
+        "js": JSON_TEXTS,
+        "b": [True, False],
+        "i8": [-128, -1, 0, 1, 127],
+        "i16": [-(2**15), 0, 5, 2**15 - 1],
+        "i32": [-(2**31), -7, 0, 7, 2**31 - 1],
+        "i64": [-(2**63), -7, 0, 7, 2**63 - 1, rng.randrange(2**60)],
+        "f32": [float(np.float32(v)) for v in doubles],
+        "f64": doubles,
+        "dec": [Decimal("0.00"), Decimal("1.50"), Decimal("-99999999.99"), Decimal("0.01")],
+        "wide": [Decimal("0"), Decimal("-1e-10"), Decimal("1234567890123456789012345678.5")],
+        "d": [0, -1, 1, 19_000, -800_000, 2_900_000],
+        "ts": micros,
+        "ntz": micros,
+        "bin": [b"", b"\x00", b"\xff\x00", b"abc"],
+        "st": [{"name": rng.choice(names), "n": n, "at": None} for n in (None, 0, 1, 2, 3)],
+        "ar": [[], ["red"], ["blue sky", None], ["42", "naïve"]],
+        "mp": [[], [("a", 1.0)], [("a", None), ("b", 2.5)]],
+        "nul": [None],
+    }
+
+
+def pooled_table(rng: random.Random, pools: dict[str, list[Any]], rows: int) -> pa.Table:
+    """A table of all types drawn from the pools, a fifth of it null."""
+
+    def draw(name: str) -> list[Any]:
+        pool = pools[name]
+        return [None if rng.random() < 0.2 else rng.choice(pool) for _ in range(rows)]
+
+    return pa.table({name: make_column(name, draw(name)) for name in ALL_TYPES})
+
+
 RANDOM_OPTIONS = IndexingOptions(text=("msg",), ip=("ip",))
 
 
