@@ -69,13 +69,21 @@ def inflate(blocks: BlockSet) -> None:
         head, frame, size = zstd_parts(blocks, index)
         if size > blocks.allowance_of(index):
             raise CorruptFileError("block claims more bytes than its size allows")
-        try:
-            raw = decompressor.decompress(frame, max_output_size=size)
-        except zstandard.ZstdError as error:
-            raise CorruptFileError(f"zstd frame: {error}") from error
-        if len(raw) != size:
+        blocks.replace(index, head + _decompressed(decompressor, frame, size))
+
+
+def _decompressed(decompressor: Any, frame: bytes, size: int) -> bytes:
+    """The bytes of a frame, which must say itself that they are ``size``."""
+    try:
+        declared = zstandard.get_frame_parameters(frame).content_size
+        if declared != size:
             raise CorruptFileError("zstd frame has another size than declared")
-        blocks.replace(index, head + raw)
+        raw: bytes = decompressor.decompress(frame)
+    except zstandard.ZstdError as error:
+        raise CorruptFileError(f"zstd frame: {error}") from error
+    if len(raw) != size:
+        raise CorruptFileError("zstd frame has another size than declared")
+    return raw
 
 
 def build(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Array:

@@ -34,6 +34,7 @@ BLOCK_BYTES = 16 << 10
 RAW_BLOCK_BYTES = 1 << 20
 ESTIMATE_VALUES = 2048
 SMALL_DICTIONARY = 1024
+BLOCK_HEAD = 18
 EMPTY = np.zeros(0, np.uint8)
 
 
@@ -171,7 +172,7 @@ class ColumnEncoder:
             mapped = pc.index_in(known, old)
             if mapped.null_count == 0:
                 known, codes, page = old, mapped.take(codes), old_page
-        cost = len(words) * max(len(known) - 1, 1).bit_length() / 8
+        cost = BLOCK_HEAD + len(words) * max(len(known) - 1, 1).bit_length() / 8
         if len(known) > 4 * SMALL_DICTIONARY or cost + (0 if page else 8 * len(known)) > ready.cost:
             return
         page = page or number_page(known)

@@ -229,7 +229,7 @@ def parse_directory(data: bytes | memoryview, path: str | None) -> Directory:
 def _schema(data: memoryview, path: str | None) -> pa.Schema:
     try:
         return pa.ipc.read_schema(pa.py_buffer(data))
-    except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
         raise _damaged(f"schema in the row directory: {error}", path) from error
 
 
@@ -237,8 +237,8 @@ def _check(d: Directory, path: str | None) -> None:
     """Refuse a directory whose parts do not fit each other or the payload."""
     try:
         roots = streams_of(d.schema)
-    except SchemaMismatchError as error:
-        raise _damaged(error.message, path) from error
+    except (SchemaMismatchError, UnicodeDecodeError) as error:
+        raise _damaged(f"schema in the row directory: {error}", path) from error
     streams = stored_streams(roots)
     if d.shift.shape[0] != len(roots) or d.extent.shape[0] != len(streams):
         raise _damaged("row directory does not fit its schema", path)
