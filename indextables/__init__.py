@@ -1,7 +1,71 @@
-"""A table format for Apache Spark that is searched instead of scanned."""
+"""A table format for Apache Spark that is searched instead of scanned.
+
+>>> import indextables
+>>> indextables.write(data, "/data/events", text=["message"])
+>>> indextables.open("/data/events").to_arrow(where="host = 'web-7'")
+
+Everything heavy is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import IndexTablesError
 
+if TYPE_CHECKING:
+    from indextables import functions, planner
+    from indextables.columnindex.metrics import (
+        init_logging_metrics,
+        init_logging_metrics_with_interval,
+    )
+    from indextables.expr.column import col
+    from indextables.public import open, read, register, sql, write
+    from indextables.spark import last_plan
+    from indextables.table import Table
+
 __version__ = "0.1.0"
 
-__all__ = ["IndexTablesError", "__version__"]
+_HOMES = {
+    "Table": "indextables.table",
+    "col": "indextables.expr.column",
+    "init_logging_metrics": "indextables.columnindex.metrics",
+    "init_logging_metrics_with_interval": "indextables.columnindex.metrics",
+    "last_plan": "indextables.spark",
+    "open": "indextables.public",
+    "read": "indextables.public",
+    "register": "indextables.public",
+    "sql": "indextables.public",
+    "write": "indextables.public",
+}
+_MODULES = ("functions", "planner")
+
+__all__ = [
+    "IndexTablesError",
+    "Table",
+    "__version__",
+    "col",
+    "functions",
+    "init_logging_metrics",
+    "init_logging_metrics_with_interval",
+    "last_plan",
+    "open",
+    "planner",
+    "read",
+    "register",
+    "sql",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"indextables.{name}")
+    raise AttributeError(f"module 'indextables' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

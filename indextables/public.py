@@ -1,0 +1,112 @@
+"""The functions a user calls first: ``write``, ``open``, ``read``, ``register``, ``sql``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indextables.log.transaction import CommitResult
+    from indextables.table import Table
+
+__all__ = ["open", "read", "register", "sql", "write"]
+
+
+def write(
+    data: Any,
+    path: str,
+    *,
+    partition_by: Sequence[str] = (),
+    mode: str = "append",
+    replace_where: str | None = None,
+    text: Iterable[str] = (),
+    json: Iterable[str] = (),
+    ip: Iterable[str] = (),
+    tokenizers: Mapping[str, str] | None = None,
+    fast: Iterable[str] = (),
+    rows_per_split: int | None = None,
+    target_size: int | str | None = None,
+    merge_schema: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Write Arrow data or a Spark DataFrame to the table at ``path``, in one commit.
+
+    ``mode`` is ``append``, ``overwrite``, ``error`` or ``ignore``; ``replace_where`` limits an
+    overwrite to the partitions it names. Strings are exact unless listed in ``text`` (tokenised),
+    ``json`` or ``ip``. The table is created if there is none.
+    """
+    settings = {
+        "partition_by": partition_by,
+        "mode": mode,
+        "replace_where": replace_where,
+        "text": text,
+        "json": json,
+        "ip": ip,
+        "tokenizers": tokenizers,
+        "fast": fast,
+        "rows_per_split": rows_per_split,
+        "target_size": target_size,
+        "merge_schema": merge_schema,
+        "storage_options": storage_options,
+        "options": options,
+    }
+    if hasattr(data, "sparkSession") and hasattr(data, "write"):
+        from indextables.spark import write as write_dataframe
+
+        return write_dataframe(data, path, **settings)
+    from indextables.table import write_table
+
+    return write_table(data, path, **settings)
+
+
+def open(
+    path: str,
+    version: int | None = None,
+    timestamp: Any = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Table:
+    """The table at ``path``, now or as it was at a version or moment; no Spark needed."""
+    from indextables.table import open_table
+
+    return open_table(path, version, timestamp, storage_options=storage_options, options=options)
+
+
+def register(spark: Any) -> None:
+    """Make ``spark.read.format("indextables")`` and our SQL known to a Spark session."""
+    from indextables.spark import register as run
+
+    run(spark)
+
+
+def read(
+    spark: Any,
+    path: str,
+    *,
+    where: Any = None,
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+    timestamp: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """The table at ``path`` as a Spark DataFrame."""
+    from indextables.spark import read as run
+
+    return run(
+        spark,
+        path,
+        where=where,
+        columns=columns,
+        version=version,
+        timestamp=timestamp,
+        options=options or {},
+    )
+
+
+def sql(spark: Any, text: str, **options: Any) -> Any:
+    """Run a command or query: a DataFrame, or an Arrow table when ``spark`` is ``None``."""
+    from indextables.sql import run
+
+    return run(spark, text, **options)
