@@ -101,6 +101,11 @@ class SplitReader:
         """A whole member, checked."""
         return self.source.member(name)
 
+    def verify(self) -> None:
+        """Compare every member with its checksum; the first difference is an error."""
+        for name in self.source.footer.files:
+            self.source.verify(name)
+
     def fuse_filter(self, kind: str = "fuse8") -> bytes | None:
         """The filter over the split's keys, as it was written."""
         name = members.FUSE16 if kind == "fuse16" else members.FUSE8

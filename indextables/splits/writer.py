@@ -126,6 +126,13 @@ class SplitWriter:
             self._write_piece(batch.slice(start, PIECE_ROWS))
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        batch = self._in_order(batch)
+        for field in self.schema:
+            if not field.nullable and batch.column(field.name).null_count:
+                raise SchemaMismatchError(f"column '{field.name}' may not be null")
+        return batch
+
+    def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.equals(self.schema):
             return batch
         missing = [n for n in self.schema.names if n not in batch.schema.names]
