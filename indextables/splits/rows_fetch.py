@@ -177,7 +177,8 @@ class Fetcher:
         start = int(self._directory.resource_start[page])
         return start, start + int(self._directory.resource_length[page])
 
-    def _open_page(self, page: int, data: bytes | memoryview) -> None:
+    def _open_page(self, page: int, buffer: bytes | memoryview) -> None:
+        data = memoryview(buffer).cast("B")
         if checksum(data) != int(self._directory.resource_crc[page]):
             raise CorruptFileError(
                 f"checksum of dictionary page {page} differs",

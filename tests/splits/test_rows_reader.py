@@ -182,6 +182,16 @@ def test_writer_refuses_what_does_not_fit() -> None:
     assert scanned(mapped(file, b"".join(file.pages))).to_pylist() == [{"a": 7, "b": "x"}]
 
 
+def test_buffers_of_any_byte_format_are_read(table: pa.Table) -> None:
+    file, payload = write(table)
+    buffer = memoryview(pa.py_buffer(payload))
+    directory = memoryview(pa.py_buffer(file.directory))
+    asked = RowsReader(lambda ranges: [buffer[a:b] for a, b in ranges], directory, len(payload))
+    held = RowsReader(lambda ranges: [], directory, len(payload), payload=buffer)
+    assert scanned(asked).equals(table)
+    assert scanned(held).equals(table)
+
+
 def test_text_beyond_one_arrow_array_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     from indextables.splits import rows_decode
 
