@@ -262,6 +262,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("state.retry.maxDelayMs", "int", 5000, "Longest back-off of a state write."),
     _s("state.cache.enabled", "bool", True, "Keep a columnar copy of large snapshots on local disk."),
     _s("state.cache.path", "str", None, "Folder of that copy; default: the user's cache folder."),
+    _s("state.cache.maxSize", "size", 4 << 30, "Bytes of all such copies."),
     # statistics
     _s("stats.truncation.enabled", "bool", True, "Cut long strings in statistics."),
     _s("stats.truncation.maxLength", "int", 32, "Characters kept."),

@@ -211,8 +211,8 @@ class Segment(ABC):
     def add(self, row: int) -> AddFile: ...
 
     @abstractmethod
-    def find(self, paths: Sequence[str]) -> Int64s:
-        """The row of each path, -1 where it is not here."""
+    def find(self, paths: Sequence[str], hashes: npt.NDArray[np.uint64] | None = None) -> Int64s:
+        """The row of each path, -1 where it is not here; ``hashes`` as ``hash_paths`` gives."""
 
     @abstractmethod
     def path_hashes(self) -> npt.NDArray[np.uint64]:
@@ -284,15 +284,20 @@ class RowSegment(Segment):
     def add(self, row: int) -> AddFile:
         return self._adds[row]
 
-    def find(self, paths: Sequence[str]) -> Int64s:
+    def find(self, paths: Sequence[str], hashes: npt.NDArray[np.uint64] | None = None) -> Int64s:
         return np.array([self._rows.get(path, -1) for path in paths], np.int64)
 
     def path_hashes(self) -> npt.NDArray[np.uint64]:
-        return np.array([xxh64(add.path) for add in self._adds], np.uint64)
+        return hash_paths([add.path for add in self._adds])
 
     @property
     def nbytes(self) -> int:
         return 1500 * self.n
+
+
+def hash_paths(paths: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """XXH64 of each path, by which segments look files up."""
+    return np.array([xxh64(path) for path in paths], np.uint64)
 
 
 def count_in_stats(stats: str | None, kind: str, column: str) -> int:

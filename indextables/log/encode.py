@@ -63,6 +63,8 @@ class ManifestEncoder:
 
     def encode(self, loose: FileColumns, *, sort: bool) -> Iterator[EncodedManifest]:
         """The live files of ``loose`` as manifests of at most ``entriesPerManifest`` entries."""
+        if not loose.num_files:
+            return
         if sort and self._partitions:
             yield from self._encode(loose, _partition_order(loose, self._partitions))
             return

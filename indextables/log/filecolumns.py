@@ -23,6 +23,7 @@ from indextables.log.columns import (
     Mask,
     Segment,
     StringColumn,
+    hash_paths,
     partition_text,
 )
 
@@ -63,8 +64,9 @@ class FileColumns:
     def indices_of(self, paths: Sequence[str]) -> Int64s:
         """The numbers of the live files with these paths, -1 where there is none."""
         found = np.full(len(paths), -1, np.int64)
+        hashes = hash_paths(paths)
         for k, segment in enumerate(self.segments):
-            rows = segment.find(paths)
+            rows = segment.find(paths, hashes)
             hit = np.flatnonzero(rows >= 0)
             if not len(hit):
                 continue

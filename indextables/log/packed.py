@@ -32,9 +32,9 @@ from indextables.log.columns import (
     Int64s,
     Segment,
     StringColumn,
+    hash_paths,
     partition_text,
 )
-from indextables.native._hash import xxh64
 from indextables.native._statcols import scan_counts
 from indextables.native._textpack import (
     gather_texts,
@@ -351,9 +351,9 @@ class PackedSegment(Segment):
         items = string_list(raw)
         return frozenset(items) if field.name == "splitTags" else tuple(items)
 
-    def find(self, paths: Sequence[str]) -> Int64s:
+    def find(self, paths: Sequence[str], hashes: npt.NDArray[np.uint64] | None = None) -> Int64s:
         found = np.full(len(paths), -1, np.int64)
-        asked = np.array([xxh64(path) for path in paths], np.uint64)
+        asked = hash_paths(paths) if hashes is None else hashes
         first = np.searchsorted(self.hashes, asked)
         inside = np.flatnonzero(first < self.n)
         hits = inside[self.hashes[first[inside]] == asked[inside]]

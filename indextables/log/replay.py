@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from indextables.log.actions import AddFile, RemoveFile
-from indextables.log.columns import Mask, RowSegment, Segment
+from indextables.log.columns import Mask, RowSegment, Segment, hash_paths
 from indextables.log.encode import pack_adds
 from indextables.log.ledger import Ledger
 from indextables.native._textpack import sort_hashes
@@ -54,8 +54,9 @@ def hide(segments: list[Segment], live: list[Mask | None], paths: list[str]) -> 
     """Mark these paths dead wherever they are; masks are copied, never changed in place."""
     if not paths:
         return
+    hashes = hash_paths(paths)
     for k, segment in enumerate(segments):
-        rows = segment.find(paths)
+        rows = segment.find(paths, hashes)
         rows = rows[rows >= 0]
         if len(rows):
             mask = live[k]

@@ -77,6 +77,7 @@ class Snapshot(FileColumns):
         self.source = source
         self.metadata: Metadata = ledger.metadata
         self.protocol: Protocol = ledger.protocol
+        self._grown_from: Snapshot | None = None
 
     # -- building -------------------------------------------------------------------------------
 
@@ -89,11 +90,26 @@ class Snapshot(FileColumns):
 
     def with_versions(self, versions: Iterable[VersionActions]) -> Snapshot:
         """The snapshot after these later versions; shares everything that did not change."""
-        return _replay(self, versions, self.source)
+        return _replay(self._grown_from or self, versions, self.source)
+
+    def rebase(
+        self,
+        segments: Sequence[Segment],
+        live: Sequence[Mask | None],
+        manifests: Sequence[ManifestInfo],
+    ) -> None:
+        """Let later snapshots grow from these segments, which hold the same files.
+
+        Called when this snapshot was written as a state: the next state then refers to its
+        manifests instead of writing the same files again. This snapshot itself does not change.
+        """
+        self._grown_from = Snapshot(
+            self.version, self.timestamp_ms, self.ledger, segments, live, manifests=manifests
+        )
 
     def with_source(self, source: SnapshotSource | None) -> Snapshot:
         """The same snapshot, which knows whom to ask for a newer one."""
-        return Snapshot(
+        same = Snapshot(
             self.version,
             self.timestamp_ms,
             self.ledger,
@@ -102,6 +118,8 @@ class Snapshot(FileColumns):
             manifests=self.manifests,
             source=source,
         )
+        same._grown_from = self._grown_from
+        return same
 
     def refresh(self) -> Snapshot:
         """The newest snapshot of the same table; reads only what is new."""

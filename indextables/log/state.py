@@ -19,7 +19,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from indextables.config import Config
 from indextables.errors import (
@@ -38,6 +38,7 @@ from indextables.log.encode import ManifestEncoder
 from indextables.log.entries import read_entries
 from indextables.log.filecolumns import FileColumns
 from indextables.log.ledger import Ledger, ledger_to_json
+from indextables.log.localcache import MIN_ENTRIES, CachedColumns, LocalCache
 from indextables.log.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
 from indextables.log.replay import hide, hide_earlier_duplicates
 from indextables.log.snapshot import Snapshot, SnapshotSource
@@ -45,6 +46,7 @@ from indextables.log.versions import LOG_DIR, state_dir
 from indextables.storage.base import Store
 
 _NAMES = ("_manifest.avro", "_manifest.json")
+Written: TypeAlias = tuple[ManifestInfo, list[Segment]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +124,41 @@ def load_state(
 ) -> Snapshot:
     """The snapshot of a state. ``ledger``: what older files said, for states without metadata."""
     config = config or Config()
+    facts = state.applied_to(ledger or Ledger())
+    columns = _cached_columns(store, state, config)
+    return Snapshot(
+        state.state_version,
+        state.created_at,
+        facts,
+        columns.segments,
+        columns.live,
+        manifests=state.manifests,
+        source=source,
+    )
+
+
+def _cached_columns(store: Store, state: StateManifest, config: Config) -> CachedColumns:
+    """The state's files: from the local copy if there is one, else decoded (and copied)."""
+    entries = sum(info.num_entries for info in state.manifests)
+    cache = LocalCache.of(config) if entries >= MIN_ENTRIES and state.fingerprint else None
+    if cache is None:
+        return _decoded_columns(store, state, config)
+    path = cache.path_of(store, state.state_version, state.fingerprint)
+    found = cache.load(path)
+    if found is None:
+        found = _decoded_columns(store, state, config)
+        cache.save(path, found)
+    return found
+
+
+def _decoded_columns(store: Store, state: StateManifest, config: Config) -> CachedColumns:
     segments: list[Segment] = []
     for info, data in _manifest_bytes(store, state, config["state.read.parallelism"]):
         segments += _segments_of(info, data, state.state_version, store.uri)
     live: list[Mask | None] = [None] * len(segments)
     hide(segments, live, list(state.tombstones))
     hide_earlier_duplicates(segments, live)
-    facts = state.applied_to(ledger or Ledger())
-    return Snapshot(
-        state.state_version,
-        state.created_at,
-        facts,
-        segments,
-        live,
-        manifests=state.manifests,
-        source=source,
-    )
+    return CachedColumns(segments, live)
 
 
 def _manifest_bytes(
@@ -184,11 +205,16 @@ def write_state(
     """Write ``snapshot`` as the state of its version; base manifests are shared where possible."""
     config = config or Config()
     layout = choose_layout(snapshot, config, force=force_compaction)
-    if layout.kept and not _all_there(store, layout):
+    if not _all_there(store, layout):
         layout = Layout(FULL, "a base manifest is gone", ())
     written = _write_manifests(store, snapshot, layout, config)
-    state = _state_of(snapshot, layout, written, now_ms or int(time.time() * 1000))
+    infos = [info for info, _ in written]
+    state = _state_of(snapshot, layout, infos, now_ms or int(time.time() * 1000))
     there = _put_state(store, state, ledger_to_json(snapshot.ledger), config, as_json)
+    if not _all_there(store, layout):
+        raise _withdrawn(store, state, as_json)
+    if not there:
+        _rebase(snapshot, layout, written, state)
     return StateWrite(
         version=snapshot.version,
         state_dir=state_dir(snapshot.version).rpartition("/")[2],
@@ -202,8 +228,38 @@ def write_state(
     )
 
 
+def _rebase(
+    snapshot: Snapshot, layout: Layout, written: list[Written], state: StateManifest
+) -> None:
+    kept = sorted(layout.kept_segments)
+    segments = [snapshot.segments[k] for k in kept]
+    live = [snapshot.live[k] for k in kept]
+    for _, fresh in written:
+        segments += fresh
+        live += [None] * len(fresh)
+    snapshot.rebase(segments, live, state.manifests)
+
+
+def _withdrawn(store: Store, state: StateManifest, as_json: bool) -> IndexTablesError:
+    """A clean-up took a manifest between our look and our write: no such state may stay."""
+    path = _state_path(state.state_version, as_json)
+    store.delete([path])
+    return IndexTablesError(
+        "a manifest of the base state was deleted while the new state was written",
+        path=path,
+        version=state.state_version,
+        hint="The table is unharmed; write a checkpoint again",
+    )
+
+
+def _state_path(version: int, as_json: bool) -> str:
+    return f"{state_dir(version)}/{_NAMES[1 if as_json else 0]}"
+
+
 def _all_there(store: Store, layout: Layout) -> bool:
     """A stale base may name manifests that were collected since: never refer to those."""
+    if not layout.kept:
+        return True
     folders = {use.info.path.rpartition("/")[0] for use in layout.kept}
     found = {info.path for folder in folders for info in store.list(f"{LOG_DIR}/{folder}")}
     return all(f"{LOG_DIR}/{use.info.path}" in found for use in layout.kept)
@@ -211,9 +267,9 @@ def _all_there(store: Store, layout: Layout) -> bool:
 
 def _write_manifests(
     store: Store, snapshot: Snapshot, layout: Layout, config: Config
-) -> list[ManifestInfo]:
-    """Store the live files that no kept manifest holds."""
-    infos = []
+) -> list[Written]:
+    """Store the live files that no kept manifest holds; also give them as segments."""
+    written = []
     encoder = ManifestEncoder(snapshot.schema, snapshot.partition_columns, config)
     for encoded in encoder.encode(_loose(snapshot, layout), sort=layout.kind == FULL):
         info = ManifestInfo(
@@ -225,8 +281,8 @@ def _write_manifests(
             live_entry_count=encoded.num_entries,
         )
         store.put(f"{LOG_DIR}/{info.path}", encoded.data)
-        infos.append(info)
-    return infos
+        written.append((info, _segments_of(info, encoded.data, snapshot.version, "")))
+    return written
 
 
 def _loose(snapshot: Snapshot, layout: Layout) -> FileColumns:
@@ -284,7 +340,7 @@ def _put_state(
     store: Store, state: StateManifest, extras: str, config: Config, as_json: bool
 ) -> bool:
     """Create the state's file; ``True`` when a valid state of this version is there already."""
-    path = f"{state_dir(state.state_version)}/{_NAMES[1 if as_json else 0]}"
+    path = _state_path(state.state_version, as_json)
     data = encode_state(state, extras, config, as_json)
     try:
         store.put_if_absent(path, data)
