@@ -47,7 +47,8 @@ def table() -> pa.Table:
     """The rows; ``id`` is the row number."""
     moments = [
         datetime(2024, 1, 1, 5), datetime(2024, 3, 10, 7, 30, 0, 123456),
-        datetime(1969, 12, 31, 23), datetime(2024, 11, 3, 5, 30), datetime(2024, 11, 3, 6, 30), None, datetime(1850, 6, 1),
+        datetime(1969, 12, 31, 23), datetime(2024, 11, 3, 5, 30),
+        datetime(2024, 11, 3, 6, 30), None, datetime(1850, 6, 1),
         datetime(2024, 1, 1, 0, 0, 0, 1), datetime(2023, 12, 31, 23, 59, 59, 999999),
         datetime(2024, 7, 14, 13, 5, 9),
     ]  # fmt: skip
