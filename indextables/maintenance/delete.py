@@ -1,0 +1,120 @@
+"""DELETE FROM: rows go by rewriting the splits that hold them.
+
+The planner finds the splits that may hold matching rows; where every row matches, the split is
+removed without being opened. The others are written again without those rows. One commit; it
+conflicts when a touched split is gone meanwhile, or when a file was added whose partition the
+predicate may reach, so that no matching row slips through.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from indextables.config import Config
+from indextables.errors import CommitConflictError, MaintenanceError
+from indextables.expr.predicate import TRUE
+from indextables.log.actions import Action, AddFile
+from indextables.log.log import TransactionLog
+from indextables.log.transaction import ReadSet, Transaction
+from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
+from indextables.maintenance.rows import DeleteResult
+from indextables.planner import Plan, Planner
+from indextables.planner.verdict import MUST_MATCH
+
+MOST_ATTEMPTS = 3
+
+
+def delete_rows(
+    log: TransactionLog,
+    where: Any,
+    *,
+    dry_run: bool = False,
+    config: Config | None = None,
+    run: Runner | None = None,
+) -> DeleteResult:
+    """Delete every row that satisfies ``where``; ``None`` deletes all rows."""
+    settings = config or log.config
+    for attempt in range(MOST_ATTEMPTS):
+        try:
+            return _delete(log, where, dry_run, settings, run or run_locally)
+        except CommitConflictError:
+            if attempt == MOST_ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _delete(
+    log: TransactionLog, where: Any, dry_run: bool, config: Config, run: Runner
+) -> DeleteResult:
+    snapshot = log.snapshot()
+    plan = Planner(log, config=config).plan(where)
+    plan.check_decidable()
+    whole, partly = _sort(plan)
+    gone = sum(f.num_records or 0 for f in whole)
+    if dry_run:
+        text = f"Would remove {len(whole)} splits and look into {len(partly)}"
+        return DeleteResult(log.path, "DRY_RUN", gone, len(partly), len(whole), -1, text)
+    tasks = [RewriteTask.of(log.store, config, snapshot, [f], plan.predicate) for f in partly]
+    done = [_checked(r) for r in run(tasks)] if tasks else []
+    touched = [r for r in done if r.dropped]
+    gone += sum(r.dropped for r in touched)
+    if not whole and not touched:
+        return DeleteResult(log.path, "no_action", 0, 0, 0, snapshot.version, "No row matches")
+    transaction = Transaction(
+        snapshot,
+        "DELETE",
+        parameters={"where": str(where)},
+        actions=list(_actions(whole, touched)),
+        reads=_reads(plan),
+        metrics={"numDeletedRows": gone},
+    )
+    try:
+        version = log.commit(transaction).version
+    except CommitConflictError:
+        _discard(log, touched)
+        raise
+    text = f"Deleted {gone:,} rows"
+    return DeleteResult(log.path, "success", gone, len(touched), len(whole), version, text)
+
+
+def _reads(plan: Plan) -> ReadSet:
+    everything = plan.predicate == TRUE
+    return ReadSet(predicate=None if everything else plan.predicate, whole_table=everything)
+
+
+def _sort(plan: Plan) -> tuple[list[AddFile], list[AddFile]]:
+    """Splits that vanish whole, and splits that must be looked into."""
+    whole: list[AddFile] = []
+    partly: list[AddFile] = []
+    for add, verdict in zip(plan.splits, plan.verdicts, strict=True):
+        known = add.num_records is not None and verdict == MUST_MATCH
+        (whole if known else partly).append(add)
+    return whole, partly
+
+
+def _checked(result: Rewritten) -> Rewritten:
+    if result.error is not None:
+        raise MaintenanceError(
+            f"a split could not be read: {result.error}",
+            path=result.failed_path,
+            hint="Run DOCTOR; nothing was deleted",
+        )
+    return result
+
+
+def _actions(whole: list[AddFile], touched: list[Rewritten]) -> Iterator[Action]:
+    now = int(time.time() * 1000)
+    for add in whole:
+        yield add.removal(now)
+    for result in touched:
+        yield result.task.sources[0].removal(now)
+        if result.add is not None:
+            yield result.add
+
+
+def _discard(log: TransactionLog, results: list[Rewritten]) -> None:
+    paths = [r.add.path for r in results if r.add is not None]
+    if paths:
+        log.store.delete(paths)

@@ -1,0 +1,58 @@
+"""RESTORE: make the table what it was, as a new version.
+
+Splits of the old version that are gone come back, later ones go; the log keeps the history between.
+Every split that comes back must still exist, otherwise nothing is committed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from indextables.errors import MaintenanceError
+from indextables.log.actions import Action
+from indextables.log.log import TransactionLog
+from indextables.log.transaction import ReadSet, Transaction
+from indextables.maintenance.rows import RestoreResult
+
+
+def restore_to_version(
+    log: TransactionLog, version: int | None = None, *, timestamp: Any = None
+) -> RestoreResult:
+    """Restore the table to a version or moment."""
+    old = log.snapshot(version=version, timestamp=timestamp)
+    now = log.snapshot()
+    before = {f.path: f for f in old.files()}
+    after = {f.path: f for f in now.files()}
+    back = [f for path, f in before.items() if path not in after]
+    gone = [f for path, f in after.items() if path not in before]
+    missing = [f.path for f in back if not log.store.exists(f.path)]
+    if missing:
+        raise MaintenanceError(
+            f"{len(missing)} splits of version {old.version} were purged",
+            path=missing[0],
+            version=old.version,
+            hint="Restore a younger version",
+        )
+    same_schema = old.metadata == now.metadata
+    if not back and not gone and same_schema:
+        text = f"The table already equals version {old.version}"
+        return RestoreResult(log.path, "no_action", old.version, now.version, 0, 0, text)
+    moment = int(time.time() * 1000)
+    actions: list[Action] = [] if same_schema else [old.metadata]
+    actions += [f.removal(moment) for f in gone]
+    actions += [replace(f, added_at_version=None, added_at_timestamp=None) for f in back]
+    result = log.commit(
+        Transaction(
+            now,
+            "RESTORE",
+            parameters={"version": old.version},
+            actions=actions,
+            reads=ReadSet.table(),
+        )
+    )
+    text = f"Restored version {old.version} as version {result.version}"
+    return RestoreResult(
+        log.path, "success", old.version, result.version, len(back), len(gone), text
+    )

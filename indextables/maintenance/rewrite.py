@@ -1,0 +1,196 @@
+"""Rows of some splits, written again as one: the work behind MERGE and DELETE.
+
+A ``RewriteTask`` is small and picklable, so it runs in this process, in others, or in Spark tasks
+alike. Rows keep their order (sources in the given order), statistics and filters are computed from
+the rows that remain, so nothing a split knew about its rows is lost. A source that cannot be read
+is reported, not skipped over silently: the caller decides.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError
+from indextables.expr.predicate import TRUE, Predicate
+from indextables.log.actions import AddFile
+from indextables.log.snapshot import Snapshot
+from indextables.mapping import DocMapping
+from indextables.splits.access import matching_rows, read_split
+from indextables.splits.partitions import partition_folder
+from indextables.splits.reader import SplitReader
+from indextables.splits.writer import SplitWriter
+from indextables.storage.base import Store
+from indextables.types import schema_from_json
+
+MOST_BYTES_IN_PROCESS = 64 << 20
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Sources to be written as one split, without the rows that satisfy ``drop``."""
+
+    store: Store
+    config: Config
+    schema_json: str
+    partition_columns: tuple[str, ...]
+    mapping: DocMapping
+    sources: tuple[AddFile, ...]
+    drop: Predicate | None = None
+    column_indexes: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        config: Config,
+        snapshot: Snapshot,
+        sources: Sequence[AddFile],
+        drop: Predicate | None = None,
+    ) -> RewriteTask:
+        known = snapshot.table_mapping
+        definitions = snapshot.indexes.definitions
+        return cls(
+            store,
+            config,
+            snapshot.metadata.schema_string,
+            tuple(snapshot.partition_columns),
+            known or DocMapping.for_schema(snapshot.schema, snapshot.partition_columns),
+            tuple(sources),
+            drop,
+            {column: d.id for column, d in definitions.items()},
+        )
+
+    @property
+    def size(self) -> int:
+        return sum(f.size for f in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What came of a task: a split (none when no row stayed), or why it failed and where.
+
+    A task that had rows to drop and found none wrote nothing: ``dropped`` is 0, ``add`` is none.
+    """
+
+    task: RewriteTask
+    add: AddFile | None = None
+    dropped: int = 0
+    failed_path: str | None = None
+    error: str | None = None
+
+
+def rewrite(task: RewriteTask) -> Rewritten:
+    """Run one task."""
+    schema = schema_from_json(task.schema_json)
+    columns = [n for n in schema.names if n not in task.partition_columns]
+    rest = schema.empty_table().select(columns).schema
+    reading = ""
+    writer: SplitWriter | None = None
+    try:
+        dropped = {}
+        for source in task.sources:
+            reading = source.path
+            dropped[reading] = _rows_to_drop(task, source, schema)
+        total = sum(len(rows) for rows in dropped.values())
+        if task.drop is not None and total == 0:
+            return Rewritten(task)
+        writer = SplitWriter(rest, task.mapping, task.config, column_indexes=task.column_indexes)
+        for source in task.sources:
+            reading = source.path
+            for batch in _rows(task, source, schema, columns, dropped[reading]):
+                writer.write(batch)
+        reading = ""
+        return _finish(task, writer, total)
+    except (IndexTablesError, OSError) as error:
+        if writer is not None:
+            writer.abort()
+        if not reading:
+            raise
+        return Rewritten(task, failed_path=reading, error=str(error))
+
+
+def _rows_to_drop(task: RewriteTask, source: AddFile, schema: pa.Schema) -> NDArray[np.uint32]:
+    if task.drop is None:
+        return np.empty(0, np.uint32)
+    reader = SplitReader.open(task.store, source, config=task.config)
+    return matching_rows(reader, task.drop, schema=schema, partition_values=source.partition_values)
+
+
+def _rows(
+    task: RewriteTask,
+    source: AddFile,
+    schema: pa.Schema,
+    columns: list[str],
+    dropped: NDArray[np.uint32],
+) -> Iterator[pa.RecordBatch]:
+    reader = SplitReader.open(task.store, source, config=task.config)
+    hint = None
+    if len(dropped):
+        stays = np.ones(reader.num_rows, np.bool_)
+        stays[dropped] = False
+        hint = np.flatnonzero(stays).astype(np.uint32)
+    return read_split(
+        reader,
+        TRUE,
+        columns,
+        partition_values=source.partition_values,
+        schema=schema,
+        row_hint=hint,
+    )
+
+
+def _finish(task: RewriteTask, writer: SplitWriter, dropped: int) -> Rewritten:
+    if writer.num_rows == 0:
+        writer.abort()
+        return Rewritten(task, dropped=dropped)
+    return replace(_upload(task, writer), dropped=dropped)
+
+
+def _upload(task: RewriteTask, writer: SplitWriter) -> Rewritten:
+    finished = writer.finish()
+    values = dict(task.sources[0].partition_values)
+    folder = partition_folder(values, task.partition_columns)
+    name = f"{uuid.uuid4()}.split"
+    path = f"{folder}/{name}" if folder else name
+    try:
+        task.store.put_file(path, finished.local_path)
+    finally:
+        finished.discard()
+    operations = 1 + max((f.num_merge_ops or 0 for f in task.sources), default=0)
+    add = finished.to_add(path, values, data_change=False, num_merge_ops=operations)
+    return Rewritten(task, add)
+
+
+Runner = Callable[[Sequence[RewriteTask]], Iterator[Rewritten]]
+
+
+def run_locally(tasks: Sequence[RewriteTask]) -> Iterator[Rewritten]:
+    """Run tasks here, or in processes when there is enough to do."""
+    workers = min(os.cpu_count() or 1, len(tasks))
+    enough = sum(t.size for t in tasks) > MOST_BYTES_IN_PROCESS
+    if workers < 2 or not enough or tasks[0].store.uri.startswith("memory"):
+        yield from map(rewrite, tasks)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(rewrite, tasks)
+
+
+def run_on_spark(spark: Any) -> Runner:
+    """A runner that gives each task to a Spark task."""
+
+    def run(tasks: Sequence[RewriteTask]) -> Iterator[Rewritten]:
+        context = spark.sparkContext
+        yield from context.parallelize(list(tasks), len(tasks)).map(rewrite).collect()
+
+    return run
