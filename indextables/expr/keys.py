@@ -147,14 +147,22 @@ class KeyCollector:
         return self._tokens[field]
 
     def _add_texts(self, field: str, texts: Any) -> None:
-        self._parts.append(np.unique(hash_terms(field, texts, self._kind)))
+        self._parts.append(distinct(hash_terms(field, texts, self._kind)))
 
     def hashes(self) -> NDArray[np.uint64]:
         """The distinct hashes so far, ascending."""
         parts = self._parts + [tokens.hashes() for tokens in self._tokens.values()]
         if len(parts) == 1:
             return parts[0]
-        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
+        return distinct(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
+
+
+def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The distinct hashes, ascending (by sorting, which beats numpy's hashing ``unique``)."""
+    ordered = np.sort(hashes)
+    keep = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
 
 
 def column_key_hashes(
