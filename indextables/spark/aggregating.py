@@ -2,8 +2,9 @@
 
 Spark merges the partial results of tasks, so a task only has to be exact for its own rows: COUNT,
 MIN, MAX and SUM per group. Spark's rules hold: NaN is the greatest number, SUM of integers is a
-BIGINT and an overflow is an error, NULLs do not count. What cannot be kept to those rules (DISTINCT,
-sums of decimals, keys of floating type, nested values) is not accepted and Spark computes it.
+BIGINT and an overflow is an error, NULLs do not count. What cannot be kept to those rules
+(DISTINCT, sums of decimals, keys of floating type, nested values) is not accepted and Spark
+computes it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -36,7 +36,7 @@ class Bridge:
     """The Python end of ``io.indextables.Bridge``."""
 
     class Java:
-        implements = ["io.indextables.Bridge$Callback"]
+        implements: ClassVar = ["io.indextables.Bridge$Callback"]
 
     def __init__(
         self,
@@ -207,22 +207,24 @@ class Bridge:
     # -- plans for executors --------------------------------------------------------------------
 
     def _read_function(self, body: Mapping[str, Any]) -> bytes:
+        reader = self.reader(body)
+        return NOTHING if not reader.partitions() else OK + packed(reader, reader.output)
+
+    def reader(self, body: Mapping[str, Any]) -> Any:
+        """The reader of one scan with its tasks; none where there is nothing to read."""
         from indextables.spark.reading import TaskPartition, TaskReader
 
         scan, plan = self._planned(body)
         aggregation = self._aggregation(scan, body)
         tasks = [TaskPartition(task) for task in scan.tasks(plan)]
-        if not tasks and (aggregation is None or aggregation.keys):
-            return NOTHING
         output = spark_type(body["output"])
         schema = scan.table.snapshot.schema
         known = counts_by_partition(plan, aggregation)
         if known is not None:
             tasks = [TaskPartition(None, known)]
-        if not tasks and aggregation is not None:
+        if not tasks and aggregation is not None and not aggregation.keys:
             tasks = [TaskPartition(None, next(aggregation.of(())))]
-        reader = TaskReader(scan.request.access, schema, output, tasks, aggregation)
-        return OK + packed(reader, output)
+        return TaskReader(scan.request.access, schema, output, tasks, aggregation)
 
     def _distribution(self, body: Mapping[str, Any]) -> dict[str, Any]:
         from indextables.spark.distributing import distribution

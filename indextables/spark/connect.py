@@ -1,10 +1,80 @@
-"""Full pushdown on Spark Connect: not available without a jar on the server."""
+"""Full pushdown on Spark Connect: the same Java source as a jar, sent to the server.
+
+The client compiles the sources with the Janino of its own Spark jars in a short-lived JVM, keeps the
+jar in the user's cache, and sends it with ``addArtifacts``. On the server the classes reach Python
+through Spark's own workers. There is no parser of ours on the server, so ``spark.sql`` of the client
+session rewrites our operators before it sends the text. Where a jar cannot be made or is refused,
+layer 1 serves.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
+import zipfile
+from pathlib import Path
 from typing import Any
 
+from indextables.spark import shim, sqltext
 
-def install_jar(spark: Any) -> bool:
-    """Whether the server took our classes."""
-    return False
+
+def install(spark: Any) -> None:
+    """Send the classes; ``ShimUnavailableError`` where that cannot be done."""
+    try:
+        jar = cached_jar()
+        spark.addArtifacts(str(jar))
+        spark.conf.set(f"spark.sql.catalog.{shim.CATALOG}", "io.indextables.IndexTablesCatalog")
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise shim.ShimUnavailableError(f"the server did not take our classes: {text}") from error
+    _rewrite_sql(spark)
+
+
+def _rewrite_sql(spark: Any) -> None:
+    """Let ``spark.sql`` of this session understand our operators and commands."""
+    plain = spark.sql
+
+    @functools.wraps(plain)
+    def sql(sqlQuery: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+        if sqltext.is_command(sqlQuery):
+            from indextables import sql as commands
+
+            return spark.createDataFrame(commands.execute(sqlQuery, spark=spark))
+        return plain(sqltext.rewritten(sqlQuery), *args, **kwargs)
+
+    spark.sql = sql
+
+
+def cached_jar() -> Path:
+    """The jar of this version of the sources and of Spark, built when it is missing."""
+    import pyspark
+
+    digest = hashlib.sha256(pyspark.__version__.encode())
+    for source in sorted(shim.SOURCES.rglob("*.java")):
+        digest.update(source.read_bytes())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "indextables"
+    jar = root / f"indextables-spark-{digest.hexdigest()[:16]}.jar"
+    if not jar.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        _build(jar)
+    return jar
+
+
+def _build(jar: Path) -> None:
+    from pyspark.conf import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    gateway: Any = launch_gateway(SparkConf(loadDefaults=False))
+    try:
+        jvm = gateway.jvm
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        folder = Path(shim.compile_sources(jvm, gateway, loader))
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+    made = jar.with_suffix(f".{os.getpid()}")
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            archive.write(path, path.relative_to(folder).as_posix())
+    os.replace(made, jar)

@@ -37,7 +37,7 @@ def settle_worker() -> None:
         _settled = True
 
 
-class TaskPartition(InputPartition):
+class TaskPartition(InputPartition):  # type: ignore[misc]
     """One task's splits, or a result that was known at planning."""
 
     def __init__(self, task: SplitTask | None, known: pa.RecordBatch | None = None) -> None:
@@ -46,7 +46,7 @@ class TaskPartition(InputPartition):
         self.known = known
 
 
-class TaskReader(DataSourceReader):
+class TaskReader(DataSourceReader):  # type: ignore[misc]
     """Reads tasks; travels to the workers without them."""
 
     def __init__(
@@ -66,7 +66,7 @@ class TaskReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_partitions": []}
 
-    def partitions(self) -> list[TaskPartition]:  # type: ignore[override]
+    def partitions(self) -> list[TaskPartition]:
         return self._partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

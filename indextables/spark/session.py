@@ -63,14 +63,14 @@ def _with_settings(base: Any, settings: Mapping[str, str]) -> Any:
 
 def _install(spark: Any) -> Bridge | None:
     try:
+        if is_connect(spark):
+            from indextables.spark import connect
+
+            connect.install(spark)
+            return Bridge()
         bridge = _bridge_for(spark)
         install(spark, bridge)
     except ShimUnavailableError as error:
-        if is_connect(spark):
-            from indextables.spark.connect import install_jar
-
-            if install_jar(spark):
-                return None
         warnings.warn(
             f"indextables uses the plain data source: {error.message}. Filters are pruned by "
             "where= and columns= of indextables.read only",
@@ -85,8 +85,6 @@ def _install(spark: Any) -> Bridge | None:
 
 def _bridge_for(spark: Any) -> Bridge:
     """One bridge for each JVM: its Java side has one door."""
-    if is_connect(spark):
-        raise ShimUnavailableError("this is a Spark Connect session")
     key = id(spark.sparkContext._gateway)
     if key not in _bridge_of_jvm:
         cores = spark.sparkContext.defaultParallelism
@@ -149,14 +147,12 @@ def write(
 ) -> None:
     """Write a Spark DataFrame to the table at ``path``, on any layer."""
     spark = frame.sparkSession
-    layer = register(spark)
+    register(spark)
     writer = frame.write.format(FORMAT).mode(mode)
     names = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     for key, value in {**session_settings(spark), **(options or {})}.items():
         writer = writer.option(key, value)
-    if names and layer == 2:
-        writer = writer.partitionBy(*names)
-    elif names:
+    if names:
         writer = writer.option("partitionBy", ",".join(names))
     writer.save(path)
 

@@ -28,11 +28,7 @@ class ShimUnavailableError(IndexTablesError):
 
 def install(spark: Any, callback: Any) -> None:
     """Compile and connect; raises ``ShimUnavailableError`` where that cannot be done."""
-    try:
-        jvm = spark._jvm
-        gateway = spark.sparkContext._gateway
-    except Exception as error:
-        raise ShimUnavailableError("this is a Spark Connect session") from error
+    jvm, gateway = spark._jvm, spark.sparkContext._gateway
     try:
         bridge = _load_classes(jvm, gateway)
         _start_callbacks(gateway)

@@ -1,15 +1,16 @@
 """Layer 1: the plain Python data source, right on classic sessions and on Spark Connect.
 
-Spark keeps one reader for all queries of a DataFrame, and filters pushed by one query leak into the
-next. So this source never takes filters from Spark: it prunes by what is fixed when the DataFrame is
-made (``where``, ``columns``, ``version``, ``timestamp``) and lets Spark check everything else.
+Spark keeps one reader for all queries of a DataFrame, and filters pushed by one query leak into
+the next. So this source never takes filters from Spark: it prunes by what is fixed when the
+DataFrame is made (``where``, ``columns``, ``version``, ``timestamp``) and lets Spark check
+everything else.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader
@@ -21,10 +22,10 @@ from indextables.spark.scan import VIRTUAL, Request, Scan
 from indextables.types import schema_to_json
 
 
-class PythonSource(DataSource):
+class PythonSource(DataSource):  # type: ignore[misc]
     """The source that layer 2 uses for writes and streams, by its own name."""
 
-    session: dict[str, str] = {}
+    session: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def name(cls) -> str:
@@ -39,15 +40,19 @@ class PythonSource(DataSource):
         return Request({"options": dict(self.options), "session": self.session, "timeZone": zone})
 
     def schema(self) -> StructType:
+        if "__ask" in self.options:
+            return answer(self.options["__verb"], self.options["__ask"])
         request = self._request()
         schema = request.table().snapshot.schema
         chosen = request.access.config["read.columns"]
         return spark_schema(chosen_fields(schema, chosen) if chosen else schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if "__plan" in self.options:
+            return worker_bridge().reader(json.loads(self.options["__plan"]))
         return planned_reader(Scan(self._request()), schema)
 
-    def streamReader(self, schema: StructType) -> Any:
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802
         from indextables.spark.streaming import StreamReader
 
         return StreamReader(self.access, schema, dict(self.options))
@@ -57,7 +62,7 @@ class PythonSource(DataSource):
 
         return BatchWriter.prepare(self.access, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
         from indextables.spark.streaming import StreamWriter
 
         return StreamWriter.start(self.access, schema, overwrite, dict(self.options))
@@ -69,6 +74,24 @@ class NamedSource(PythonSource):
     @classmethod
     def name(cls) -> str:
         return "indextables"
+
+
+_bridge: Any = None
+
+
+def worker_bridge() -> Any:
+    """The bridge of this worker, for servers where no Python driver lives."""
+    global _bridge
+    if _bridge is None:
+        from indextables.spark.bridge import Bridge
+
+        _bridge = Bridge()
+    return _bridge
+
+
+def answer(verb: str, text: str) -> StructType:
+    """The answer to a question of the Java side, in the metadata of a schema."""
+    return StructType().add("answer", "string", True, {"answer": worker_bridge().ask(verb, text)})
 
 
 def planned_reader(scan: Scan, schema: StructType) -> DataSourceReader:

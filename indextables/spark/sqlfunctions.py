@@ -63,7 +63,8 @@ def _date_histogram() -> str:
 CREATE OR REPLACE TEMPORARY FUNCTION indextables_date_histogram(value TIMESTAMP, width STRING)
 RETURNS TIMESTAMP
 RETURN CASE WHEN width RLIKE '^[1-9][0-9]*(ms|s|m|h|d)$'
-            THEN timestamp_micros(cast(unix_micros(value) - pmod(unix_micros(value), {step}) AS BIGINT))
+            THEN timestamp_micros(
+                cast(unix_micros(value) - pmod(unix_micros(value), {step}) AS BIGINT))
             ELSE cast({wrong} AS TIMESTAMP) END
 """
 

@@ -38,7 +38,7 @@ from indextables.spark.writing import WriteOrder, Written
 FIRST = "first"
 
 
-class StreamReader(DataSourceStreamReader):
+class StreamReader(DataSourceStreamReader):  # type: ignore[misc]
     """Follows a table, one range of files per batch."""
 
     def __init__(self, access: Access, schema: StructType, options: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class StreamReader(DataSourceStreamReader):
 
     # -- offsets --------------------------------------------------------------------------------
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         log = SHARED.log(self.access)
         if self.starting_version is None:
             return {"version": log.snapshot().version, "file": 0, FIRST: True}
@@ -59,7 +59,9 @@ class StreamReader(DataSourceStreamReader):
         version = log.snapshot().version + 1 if text == "latest" else int(text)
         return {"version": version, "file": 0, FIRST: False}
 
-    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
+    def latestOffset(  # noqa: N802
+        self, start: Any = None, limit: Any = None
+    ) -> dict[str, Any]:
         at = dict(start or self.initialOffset())
         left = self.most_files
         newest = SHARED.log(self.access).snapshot().version
@@ -118,7 +120,7 @@ class StreamReader(DataSourceStreamReader):
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         schema = self._schema()
         yield from TaskReader(self.access, schema, self.output, ()).read(partition)
 
@@ -127,7 +129,7 @@ class StreamReader(DataSourceStreamReader):
         return snapshot.schema
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Writes micro-batches, each at most once."""
 
     def __init__(self, order: WriteOrder, query: str) -> None:
@@ -146,7 +148,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         settle_worker()
         return Written(self.order.write(iterator))
 
-    def commit(self, messages: list[Any], batchId: int) -> None:
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         if self._is_done(batchId):
             return
         self.order.job_id = hashlib.sha256(f"{self.query} {batchId}".encode()).hexdigest()[:32]
@@ -160,5 +162,5 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return False
         return snapshot.txns.get(self.query, -1) >= batch
 
-    def abort(self, messages: list[Any], batchId: int) -> None:
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         self.order.sweep()

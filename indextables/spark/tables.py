@@ -64,7 +64,7 @@ class Tables:
             version = log.config["read.version"]
             timestamp = log.config["read.timestamp"]
         snapshot = log.snapshot(version=version, timestamp=timestamp)
-        router = _router(log)
+        router = _router(log) if snapshot.xrefs else None
         return OpenTable(snapshot, log.config, access.path, dict(access.storage_options), router)
 
 
@@ -73,7 +73,7 @@ def _router(log: TransactionLog) -> Any:
         from indextables.xref.router import XRefQueryRouter
     except ImportError:
         return None
-    return XRefQueryRouter(log, log.config)
+    return XRefQueryRouter(log.store, log.config)
 
 
 SHARED = Tables()

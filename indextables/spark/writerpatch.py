@@ -27,7 +27,7 @@ def patch_save() -> None:
         path: str | None = None,
         format: str | None = None,
         mode: str | None = None,
-        partitionBy: Any = None,
+        partitionBy: Any = None,  # noqa: N803
         **options: Any,
     ) -> None:
         self.mode(mode).options(**options)
@@ -40,7 +40,7 @@ def patch_save() -> None:
         plain(self, path)
 
     setattr(save, _MARK, True)
-    DataFrameWriter.save = save  # type: ignore[method-assign]
+    DataFrameWriter.save = save
 
 
 def _creates(writer: Any, path: str | None) -> bool:

@@ -30,7 +30,7 @@ from indextables.types import normalize_schema, schema_from_json
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class Written(WriterCommitMessage):  # type: ignore[misc]
     """The splits of one finished task."""
 
     adds: tuple[AddFile, ...]
@@ -165,7 +165,7 @@ def task_label() -> str:
     return f"{context.partitionId()}-{context.attemptNumber()}-{context.taskAttemptId()}"
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """One batch write."""
 
     def __init__(self, order: WriteOrder) -> None:

@@ -52,6 +52,11 @@ public final class Bridge {
         }
     }
 
+    /** Is there no Python driver to ask, only Spark's workers? */
+    static boolean isStock() {
+        return callback == null;
+    }
+
     /** The result of one of our own SQL commands, as a plan of its rows. */
     static Object plan(String command) {
         return target().plan(command);
@@ -63,10 +68,6 @@ public final class Bridge {
 
     private static Callback target() {
         Callback target = callback;
-        if (target == null) {
-            throw new IllegalStateException(
-                "indextables is not connected to this session; call indextables.register(spark)");
-        }
-        return target;
+        return target == null ? StockTransport.INSTANCE : target;
     }
 }

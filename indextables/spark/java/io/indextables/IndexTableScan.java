@@ -76,6 +76,10 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     private synchronized PythonDataSourceReadInfo plan() {
+        if (!planned && Bridge.isStock()) {
+            plan = StockTransport.read(request, output);
+            planned = true;
+        }
         if (!planned) {
             byte[] bytes = Bridge.fetch("plan", request);
             planned = true;
