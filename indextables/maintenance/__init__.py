@@ -6,19 +6,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from indextables.maintenance.coverage import stats_coverage
     from indextables.maintenance.delete import delete_rows
+    from indextables.maintenance.doctor import doctor
     from indextables.maintenance.drop import drop_partitions
+    from indextables.maintenance.logwork import (
+        checkpoint,
+        describe_state,
+        repair_log,
+        truncate_time_travel,
+    )
     from indextables.maintenance.merge import merge_splits
+    from indextables.maintenance.purge import purge
     from indextables.maintenance.restore import restore_to_version
 
 _HOMES = {
+    "checkpoint": "logwork",
     "delete_rows": "delete",
+    "describe_state": "logwork",
+    "doctor": "doctor",
     "drop_partitions": "drop",
     "merge_splits": "merge",
+    "purge": "purge",
+    "repair_log": "logwork",
     "restore_to_version": "restore",
+    "stats_coverage": "coverage",
+    "truncate_time_travel": "logwork",
 }
 
-__all__ = ["delete_rows", "drop_partitions", "merge_splits", "restore_to_version"]
+__all__ = [
+    "checkpoint",
+    "delete_rows",
+    "describe_state",
+    "doctor",
+    "drop_partitions",
+    "merge_splits",
+    "purge",
+    "repair_log",
+    "restore_to_version",
+    "stats_coverage",
+    "truncate_time_travel",
+]
 
 
 def __getattr__(name: str) -> Any:

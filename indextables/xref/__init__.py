@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from indextables.log.log import TransactionLog
     from indextables.log.snapshot import Snapshot
-    from indextables.xref.build import XRefBuildResult
+    from indextables.xref.builder import XRefBuildResult
 
 __all__ = ["Coverage", "build", "coverage"]
 
@@ -60,7 +60,7 @@ def build(
     ``scope`` limits the work to some splits; the caller chose them by a partition predicate, whose
     text is ``partition``.
     """
-    from indextables.xref.build import XRefBuildManager
+    from indextables.xref.builder import XRefBuildManager
 
     manager = XRefBuildManager(log, config, gather)
     return manager.build_cross_references(

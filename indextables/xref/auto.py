@@ -10,7 +10,7 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.log.log import TransactionLog
 from indextables.xref import build
-from indextables.xref.build import XRefBuildResult
+from indextables.xref.builder import XRefBuildResult
 
 LOG = logging.getLogger("indextables.xref")
 _last_run: dict[str, float] = {}

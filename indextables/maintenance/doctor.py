@@ -1,0 +1,118 @@
+"""DOCTOR: what is wrong with a table, and the command that mends it. Reads only.
+
+Checks, in order: the log opens; every live split exists with its size; its footer and (when asked)
+every member's checksum are right; files nobody lists; statistics and cross-reference coverage; a
+state that wants compaction. Findings are ``error`` (rows cannot be read), ``warning`` (it costs
+time or space) or ``ok``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from indextables.errors import IndexTablesError
+from indextables.log.actions import AddFile
+from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
+from indextables.maintenance.coverage import stats_coverage
+from indextables.maintenance.logwork import describe_state
+from indextables.maintenance.purge import needed_files, table_files
+from indextables.maintenance.rows import Finding
+from indextables.progress import progress
+from indextables.splits.reader import SplitReader
+from indextables.xref import coverage
+
+FEW_SPLITS = 10
+
+
+def doctor(log: TransactionLog, *, checksums: bool = True) -> list[Finding]:
+    """Look at everything; ``checksums`` reads every byte of every split."""
+    found = list(_findings(log, checksums))
+    if not any(f.severity in ("error", "warning") for f in found):
+        files = log.snapshot().num_files
+        found.append(Finding(log.path, "ok", "table", None, f"{files:,} splits are sound", ""))
+    return found
+
+
+def _findings(log: TransactionLog, checksums: bool) -> Iterator[Finding]:
+    try:
+        snapshot = log.snapshot()
+    except IndexTablesError as error:
+        remedy = "REPAIR INDEXFILES TRANSACTION LOG '<table>/_transaction_log' AT LOCATION '...'"
+        yield Finding(log.path, "error", "log", error.path, str(error), remedy)
+        return
+    there = {info.path: info for info in table_files(log, log.config)}
+    yield from _splits(log, snapshot, there, checksums)
+    yield from _orphans(log, there)
+    yield from _coverage(log, snapshot)
+    state = describe_state(log)
+    if state.needs_compaction:
+        detail = f"{state.num_manifests} manifests, {state.tombstone_ratio:.0%} tombstones"
+        remedy = f"COMPACT INDEXTABLES '{log.path}'"
+        yield Finding(log.path, "warning", "state", None, detail, remedy)
+
+
+def _splits(
+    log: TransactionLog, snapshot: Snapshot, there: dict[str, Any], checksums: bool
+) -> Iterator[Finding]:
+    repair = f"RESTORE '{log.path}' TO VERSION <n>, or REPAIR INDEXFILES TRANSACTION LOG"
+    with progress("doctor", snapshot.num_files) as bar:
+        for add in snapshot.files():
+            bar.advance(1)
+            info = there.get(add.path)
+            if info is None:
+                detail = "the log lists a split that is not there"
+                yield Finding(log.path, "error", "missing split", add.path, detail, repair)
+            elif info.size != add.size:
+                detail = f"{info.size} bytes, the log says {add.size}"
+                yield Finding(log.path, "error", "split size", add.path, detail, repair)
+            else:
+                yield from _contents(log, add, checksums, repair)
+
+
+def _contents(log: TransactionLog, add: AddFile, checksums: bool, repair: str) -> Iterator[Finding]:
+    try:
+        reader = SplitReader(log.store, SplitReader.open(log.store, add, config=log.config).ref)
+        if checksums:
+            _verify(reader)
+        if add.num_records is not None and reader.num_rows != add.num_records:
+            detail = f"{reader.num_rows} rows, the log says {add.num_records}"
+            yield Finding(log.path, "error", "split rows", add.path, detail, repair)
+    except IndexTablesError as error:
+        yield Finding(log.path, "error", "split contents", add.path, str(error), repair)
+
+
+def _verify(reader: SplitReader) -> None:
+    """Read every member, whose checksums are looked at on the way; foreign splits: the rows."""
+    if reader.is_foreign:
+        for _ in reader.rows.scan():
+            pass
+        return
+    for name in reader.info.checksums:
+        reader.member(name)
+
+
+def _orphans(log: TransactionLog, there: dict[str, Any]) -> Iterator[Finding]:
+    needed = needed_files(log)
+    orphans = [p for p in there if p not in needed.listed]
+    if orphans:
+        size = sum(there[p].size for p in orphans)
+        detail = f"{len(orphans)} files ({size:,} bytes) belong to no readable version"
+        remedy = f"PURGE INDEXTABLE '{log.path}'"
+        yield Finding(log.path, "warning", "orphans", orphans[0], detail, remedy)
+
+
+def _coverage(log: TransactionLog, snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.num_files < FEW_SPLITS:
+        return
+    covered = coverage(snapshot)
+    if covered.uncovered:
+        detail = f"{covered.uncovered} of {covered.total} splits have no cross-reference"
+        remedy = f"INDEX CROSSREFERENCES FOR '{log.path}'"
+        yield Finding(log.path, "warning", "xref coverage", None, detail, remedy)
+    bare = [c.column for c in stats_coverage(log) if c.splits_with_bounds == 0 and c.can_have]
+    if bare:
+        detail = f"no split has bounds for {', '.join(bare)}"
+        remedy = "Set spark.indextables.dataSkippingStatsColumns, then MERGE SPLITS"
+        yield Finding(log.path, "warning", "statistics", None, detail, remedy)

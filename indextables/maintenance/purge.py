@@ -1,0 +1,199 @@
+"""PURGE: delete files no readable version needs.
+
+A file may go only when all of this holds:
+
+* no version that can still be read after the log's own clean-up lists it: neither a remaining
+  checkpoint nor an add in a remaining version file;
+* if a remaining version removed it, that was longer ago than the retention (ages count from the
+  removal, not from the file's time);
+* if nobody ever listed it (an aborted write), its own file time is older than the retention;
+* it is a split, a cross-reference or an index sidecar of this table's layout.
+
+An age that is unknown keeps the file; a checkpoint that cannot be read stops the purge. Retentions
+below the minimum are refused unless the check is switched off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError, MaintenanceError, StorageError
+from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
+from indextables.log.cleanup import CleanupReport
+from indextables.log.loader import read_versions
+from indextables.log.log import TransactionLog
+from indextables.log.versions import LOG_DIR, list_log, list_states
+from indextables.maintenance.rows import PurgeMetrics, PurgeResult
+from indextables.progress import progress
+from indextables.storage.base import ObjectInfo
+
+HOUR_MS = 3_600_000
+SUFFIXES = (".split", ".crc", ".idx")
+DELETE_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Paths that remaining versions list, and when others were removed."""
+
+    listed: frozenset[str]
+    removed_at: dict[str, int]
+
+    def deletable_since(self, info: ObjectInfo) -> int | None:
+        """The moment from which a file's retention counts; ``None`` keeps it."""
+        if info.path in self.listed:
+            return None
+        moment = self.removed_at.get(info.path, info.modified_ms)
+        return moment if moment > 0 else None
+
+
+def purge(
+    log: TransactionLog,
+    *,
+    older_than_hours: int | None = None,
+    log_retention_hours: int | None = None,
+    dry_run: bool = False,
+    config: Config | None = None,
+    now_ms: int | None = None,
+) -> PurgeResult:
+    """Delete what no retained version needs; with ``dry_run`` only say what that would be."""
+    settings = config or log.config
+    started = time.monotonic()
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    hours = _retention(settings, older_than_hours)
+    log_hours = settings["purge.txLogRetentionHours"]
+    if log_retention_hours is not None:
+        log_hours = log_retention_hours
+    cleanup = log.cleanup(retention_ms=log_hours * HOUR_MS, dry_run=dry_run)
+    needed = needed_files(log, cleanup if dry_run else None)
+    limit = now - hours * HOUR_MS
+    orphans = [
+        info
+        for info in table_files(log, settings)
+        if (since := needed.deletable_since(info)) is not None and since < limit
+    ][: settings["purge.maxFilesToDelete"]]
+    deleted, failed = ([], []) if dry_run else _delete(log, settings, orphans)
+    metrics = _metrics(orphans, deleted, failed, cleanup, hours, dry_run, started)
+    return PurgeResult(log.path, metrics)
+
+
+def _retention(config: Config, asked: int | None) -> int:
+    hours: int = config["purge.defaultRetentionHours"] if asked is None else asked
+    least = config["purge.minRetentionHours"]
+    if hours < 0 or (hours < least and config["purge.retentionCheckEnabled"]):
+        raise MaintenanceError(
+            f"a retention of {hours} hours is shorter than the minimum of {least}",
+            hint="Running readers may still need the files; to insist, set "
+            "spark.indextables.purge.retentionCheckEnabled=false",
+        )
+    return hours
+
+
+def needed_files(log: TransactionLog, planned: CleanupReport | None = None) -> Needed:
+    """What every version that stays readable lists; ``planned`` is a clean-up not yet done."""
+    gone = set(planned.versions) if planned else set()
+    gone_bases = {*planned.checkpoints, *planned.states} if planned else set()
+    listing = list_log(log.store)
+    listed: set[str] = set()
+    removed: dict[str, int] = {}
+    bases = ({*listing.checkpoints, *list_states(log.store)}) - gone_bases
+    for version in sorted(bases | {log.snapshot().version}):
+        listed.update(_paths_of_snapshot(log, version))
+    versions = [v for v in sorted(listing.versions) if v not in gone]
+    for change in read_versions(log.store, log.config, versions, listing):
+        for action in change.actions:
+            listed.update(_listed_by(action))
+            if isinstance(action, RemoveFile | RemoveXRef):
+                removed[action.path] = action.deletion_timestamp or change.timestamp_ms
+    return Needed(frozenset(listed), removed)
+
+
+def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
+    try:
+        snapshot = log.snapshot(version=version)
+    except IndexTablesError as error:
+        raise MaintenanceError(
+            f"the checkpoint of version {version} cannot be read, so nothing is purged: {error}",
+            path=log.path,
+            version=version,
+            hint="Run DOCTOR, then CHECKPOINT INDEXTABLES",
+        ) from error
+    yield from snapshot.paths.to_pylist()
+    yield from (x.path for x in snapshot.xrefs)
+    yield from (f.path for f in snapshot.indexes.files.values())
+
+
+def _listed_by(action: object) -> Iterable[str]:
+    if isinstance(action, AddFile | AddXRef):
+        return (action.path,)
+    if isinstance(action, IndexBlocks):
+        return tuple(f.path for f in action.files)
+    return ()
+
+
+def table_files(log: TransactionLog, config: Config) -> Iterator[ObjectInfo]:
+    """Every file of the table that a purge may judge; the log itself is not among them."""
+    for info in log.store.list("", recursive=True):
+        if not info.path.startswith(f"{LOG_DIR}/") and info.path.endswith(SUFFIXES):
+            yield info
+
+
+def _delete(
+    log: TransactionLog, config: Config, orphans: list[ObjectInfo]
+) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
+    batches = [orphans[i : i + DELETE_BATCH] for i in range(0, len(orphans), DELETE_BATCH)]
+    deleted: list[ObjectInfo] = []
+    failed: list[ObjectInfo] = []
+    workers = config["purge.parallelism"] or 4
+
+    def run(batch: list[ObjectInfo]) -> bool:
+        for attempt in range(config["purge.deleteRetries"]):
+            try:
+                log.store.delete([info.path for info in batch])
+                return True
+            except (StorageError, OSError):
+                time.sleep(0.05 * 2**attempt)
+        return False
+
+    with progress("purge", len(orphans)) as bar, ThreadPoolExecutor(workers) as pool:
+        for batch, done in zip(batches, pool.map(run, batches), strict=True):
+            (deleted if done else failed).extend(batch)
+            bar.advance(len(batch))
+    return deleted, failed
+
+
+def _metrics(
+    orphans: list[ObjectInfo],
+    deleted: list[ObjectInfo],
+    failed: list[ObjectInfo],
+    cleanup: CleanupReport,
+    hours: int,
+    dry_run: bool,
+    started: float,
+) -> PurgeMetrics:
+    status = "DRY_RUN" if dry_run else "PARTIAL_SUCCESS" if failed else "SUCCESS"
+    if failed and not deleted:
+        status = "FAILED"
+    verb = "Would delete" if dry_run else "Deleted"
+    counted = orphans if dry_run else deleted
+    logs = len(cleanup.versions) + len(cleanup.checkpoints) + len(cleanup.parts)
+    message = f"{verb} {len(counted):,} files older than {hours} hours and {logs} log files"
+    if failed:
+        message += f"; {len(failed)} could not be deleted, for example {failed[0].path}"
+    return PurgeMetrics(
+        status=status,
+        orphaned_files_found=len(orphans),
+        orphaned_files_deleted=len(deleted),
+        size_mb_deleted=sum(i.size for i in deleted) / (1 << 20),
+        retention_hours=hours,
+        tx_log_files_deleted=0 if dry_run else logs,
+        expired_states_found=len(cleanup.states),
+        expired_states_deleted=0 if dry_run else len(cleanup.states),
+        dry_run=dry_run,
+        duration_ms=int((time.monotonic() - started) * 1000),
+        message=message,
+    )
