@@ -20,28 +20,10 @@ from indextables.native._fuse cimport (
     BinaryFuse, Slots3, fingerprint, fmix64, prefetch, slots_of,
 )
 from indextables.native._hash cimport load64
+from indextables.native._memory cimport arena_alloc
 from indextables.native._typedefs cimport int64_t, uint16_t
 
 cdef extern from *:
-    """
-    #include <stdlib.h>
-    #ifdef __linux__
-    #include <sys/mman.h>
-    #endif
-    #define IT_HUGE ((size_t)2 << 20)
-    /* Memory for long random reads: on huge pages where the system grants them. */
-    static void* it_arena(size_t size) {
-    #ifdef MADV_HUGEPAGE
-        void* at = NULL;
-        if (size >= 2 * IT_HUGE && posix_memalign(&at, IT_HUGE, size) == 0) {
-            madvise(at, size, MADV_HUGEPAGE);
-            return at;
-        }
-    #endif
-        return malloc(size);
-    }
-    """
-    void* arena_alloc "it_arena"(size_t size) noexcept nogil
     int lowest_bit "__builtin_ctzll"(unsigned long long v) noexcept nogil
 
 cdef enum:

@@ -24,12 +24,12 @@ keys, however chosen, fails on all of them. Readers take the shape from the file
 """
 
 from libc.math cimport ceil, floor, log, round as round_half_away
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 import numpy as np
 
 from indextables.native._fuse cimport Slots3, fingerprint, fmix64, prefetch, slots_of
+from indextables.native._memory cimport borrow, give_back
 from indextables.native._typedefs cimport int64_t
 
 cdef enum:
@@ -273,11 +273,10 @@ cdef object _distinct(object keys):
 
 
 cdef int _reserve(Workspace* work, const Shape* shape) except -1:
-    free(work.words)
-    free(work.order)
-    work.words = <uint64_t*>malloc(<size_t>shape.slots * 8)
-    work.order = <uint32_t*>malloc(<size_t>shape.slots * 4)
-    if work.words == NULL or work.order == NULL:
+    give_back(work.words)
+    work.words = <uint64_t*>borrow(<size_t>shape.slots * 12)
+    work.order = <uint32_t*>(work.words + shape.slots)
+    if work.words == NULL:
         raise MemoryError("no memory to build a Binary Fuse filter")
     return 0
 
@@ -320,7 +319,6 @@ cdef object construct(object keys, slot_t _width, Shape* shape, uint64_t sized_f
     cdef uint64_t patience = PATIENCE_ROUNDED if round_segments else PATIENCE
     cdef uint64_t count
     work.words = NULL
-    work.order = NULL
     try:
         while True:
             shape[0] = shape_for(max(<uint64_t>len(keys), sized_for), round_segments)
@@ -336,8 +334,7 @@ cdef object construct(object keys, slot_t _width, Shape* shape, uint64_t sized_f
             _assign(shape, &work, count, &slots[0])
         return out, count
     finally:
-        free(work.words)
-        free(work.order)
+        give_back(work.words)
 
 
 def shape_of(uint64_t keys, bint round_segments=False):
