@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.expr import ast
 from indextables.expr.analyzers import MAX_TERM_BYTES, analyze
 from indextables.expr.ipaddr import parse_address
 from indextables.expr.jsonpaths import alternatives
@@ -155,6 +156,9 @@ class PredicateCompiler:
             return self._terms.integers(field, *ends, closed=closed)
         if field.kind == "f64":
             return self._terms.doubles(field, low, high, closed=closed)
+        if field.kind == "term" and field.complete:
+            bounds = ast.Range(field.column, low, high, *closed)
+            return self._queries.text_range(bounds, field)
         return UNKNOWN
 
     def _one_of(self, leaf: InSet, field: IndexField) -> Node:

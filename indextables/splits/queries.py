@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.errors import PlanningError
 from indextables.expr import ast, jsonpaths
 from indextables.expr.analyzers import analyze
 from indextables.expr.ipaddr import address_range, parse_address
@@ -37,6 +39,7 @@ from indextables.splits.nodes import (
 from indextables.splits.terms import ANY_CHARACTER, ANY_TEXT, Terms, escape_regex
 
 MANY_EXPANSIONS = 256
+MANY_TERMS = 50_000
 
 
 class QueryCompiler:
@@ -216,7 +219,24 @@ class QueryCompiler:
             return self._regex(name, "", query.pattern)
         if isinstance(query, ast.Fuzzy):
             return self._terms.fuzzy(name, query.value, query.distance, query.prefix)
+        if isinstance(query, ast.Range):
+            return self.text_range(query, field)
         return UNKNOWN
+
+    def text_range(self, query: ast.Range, field: IndexField) -> Node:
+        """Terms between two ends by their bytes, read off the dictionary."""
+        ends = (query.lower, query.upper)
+        if field.terms > MANY_TERMS or not all(b is None or isinstance(b, str) for b in ends):
+            return UNKNOWN
+        listed = self._dictionary(field.name, "")
+        keep = pa.array(np.ones(len(listed), np.bool_))
+        if query.lower is not None:
+            compare = pc.greater_equal if query.include_lower else pc.greater
+            keep = pc.and_(keep, compare(listed, str(query.lower)))
+        if query.upper is not None:
+            compare = pc.less_equal if query.include_upper else pc.less
+            keep = pc.and_(keep, compare(listed, str(query.upper)))
+        return self._terms.any_term(field.name, listed.filter(keep).to_pylist())
 
     def _one(self, name: str, value: Any) -> Node:
         if not isinstance(value, str):
@@ -264,7 +284,10 @@ class QueryCompiler:
         """Run the pattern over the dictionary, with the engine that scans rows."""
         listed = self._dictionary(name, prefix)
         bare = pc.utf8_slice_codeunits(listed, len(prefix)) if prefix else listed
-        hits = pc.match_substring_regex(bare, f"^(?:{pattern})$")
+        try:
+            hits = pc.match_substring_regex(bare, f"^(?:{pattern})$")
+        except pa.ArrowInvalid as error:
+            raise PlanningError(f"the regular expression '{pattern}' is malformed") from error
         return self._terms.any_term(name, listed.filter(hits).to_pylist())
 
     # -- JSON -------------------------------------------------------------------------------------
@@ -282,8 +305,7 @@ class QueryCompiler:
         if isinstance(query, ast.TermSet):
             return self._terms.any_term(name, (_path_term(path, v) for v in query.values))
         if isinstance(query, ast.FullText):
-            found = [[pathtokens.path_term(path, t) for t in a] for a in _alternatives(query.text)]
-            return unite(self._tokens(name, tokens, query.operator) for tokens in found)
+            return self._json_text(query, name, path)
         if isinstance(query, ast.Phrase):
             words = tuple(pathtokens.path_term(path, t) for t in query.terms)
             return self._phrase(field, words, query.slop, query.prefix)
@@ -293,6 +315,16 @@ class QueryCompiler:
         if isinstance(query, ast.Regex):
             return self._regex(name, prefix, query.pattern)
         return inexact(self._path_exists(name, path))
+
+    def _json_text(self, query: ast.FullText, name: str, path: str) -> Node:
+        """Several tokens may lie in scalars of different types, which do not count together."""
+        nodes = []
+        for tokens in jsonpaths.alternatives(query.text):
+            node = self._tokens(
+                name, [pathtokens.path_term(path, t) for t in tokens], query.operator
+            )
+            nodes.append(inexact(node) if len(set(tokens)) > 1 else node)
+        return unite(nodes)
 
     def _path_exists(self, name: str, path: str) -> Node:
         marker = pathtokens.marker(path)
@@ -304,10 +336,6 @@ def _fits(dtype: pa.DataType, value: Any) -> bool:
     if pa.types.is_string(dtype):
         return isinstance(value, str)
     return isinstance(value, bytes) if pa.types.is_binary(dtype) else type(value) is int
-
-
-def _alternatives(text: str) -> list[tuple[str, ...]]:
-    return jsonpaths.alternatives(text)
 
 
 def _path_term(path: str, value: Any) -> str:

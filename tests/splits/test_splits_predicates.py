@@ -136,7 +136,7 @@ def test_random_values_of_all_types(table: pa.Table, seed: int) -> None:
             column = Column((name,), ALL_TYPES[name])
             for value in physical_values(table.column(name).combine_chunks()):
                 if value is not None:
-                    scale = 10**ALL_TYPES[name].scale if hasattr(ALL_TYPES[name], "scale") else 1
+                    scale = 10 ** ALL_TYPES[name].scale if hasattr(ALL_TYPES[name], "scale") else 1
                     bound = int(value * scale) if hasattr(ALL_TYPES[name], "scale") else value
                     check(reader, table, Compare(column, rng.choice(list(Op)), bound))
         check(reader, table, random_tree(rng, pools))
@@ -199,7 +199,8 @@ def test_filters_over_a_larger_split(text: str, large: tuple[pa.Table, SplitRead
     for name in table.schema.names:
         assert same(found.column(name), expected.column(name)), name
     some = pa.Table.from_batches(
-        read_split(reader, predicate, ["host", "id"], limit=5), schema=pa.schema([("host", pa.string()), ("id", pa.string())])
+        read_split(reader, predicate, ["host", "id"], limit=5),
+        schema=pa.schema([("host", pa.string()), ("id", pa.string())]),
     )
     assert some.to_pylist() == expected.select(["host", "id"]).slice(0, 5).to_pylist()
 
@@ -252,9 +253,7 @@ def test_partition_and_missing_columns_are_decided_first(tmp_path: Path) -> None
     }
     for text, expected in cases.items():
         predicate = bind(text, schema, partition_columns=("p",))
-        found = split_rows(
-            reader, predicate, schema=schema, partition_values={"p": "5"}
-        )
+        found = split_rows(reader, predicate, schema=schema, partition_values={"p": "5"})
         assert found.tolist() == expected, text
 
 
