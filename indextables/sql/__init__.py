@@ -1,1 +1,39 @@
+"""Our commands as SQL text: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ..."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["execute", "is_command", "run"]
+
+
+def is_command(text: str) -> bool:
+    """Is this statement one of ours? Everything else is Spark's."""
+    from indextables.sql.parser import is_command as ask
+
+    return ask(text)
+
+
+def execute(
+    text: str,
+    spark: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """Run one command; its rows as an Arrow table."""
+    from indextables.sql.executor import execute as go
+
+    return go(text, spark, storage_options, options)
+
+
+def run(spark: Any, text: str, **options: Any) -> Any:
+    """Run a command or a query: a DataFrame with Spark, an Arrow table without."""
+    if spark is None:
+        return execute(text, **options)
+    if not is_command(text):
+        return spark.sql(text)
+    return spark.createDataFrame(execute(text, spark, **options))
