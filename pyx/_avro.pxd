@@ -35,7 +35,6 @@ cdef enum:
 cdef enum:
     DEEPEST = 64
     MOST_KEYS = 10000
-    KEY_TABLE = 32768
 
 cdef struct Walk:
     const int32_t* nodes        # three per node: op, a, b

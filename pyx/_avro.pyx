@@ -1,6 +1,6 @@
 """Containers, file entries and objects of Avro files."""
 
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memset
 
 import numpy as np
@@ -182,26 +182,49 @@ cdef class _Maps:
     cdef uint32_t** columns         # starts and lengths of each key, one after the other
     cdef uint32_t* keys             # two per key: start, length
     cdef uint32_t key_count
-    cdef int32_t* table
+    cdef uint32_t room              # keys that fit before everything grows
+    cdef int32_t* table             # key number plus one by hash, four slots per key of room
     cdef uint32_t[256] guess        # the key that stood at each place of the row before
 
     def __cinit__(self, size_t rows):
         self.rows = rows
-        self.table = <int32_t*>calloc(KEY_TABLE, sizeof(int32_t))
-        self.keys = <uint32_t*>calloc(2 * MOST_KEYS, sizeof(uint32_t))
-        self.columns = <uint32_t**>calloc(MOST_KEYS, sizeof(uint32_t*))
-        if not (self.table and self.keys and self.columns):
-            raise MemoryError()
         memset(self.guess, 0, sizeof(self.guess))
 
     def __dealloc__(self):
         cdef uint32_t key
-        if self.columns:
-            for key in range(self.key_count):
-                free(self.columns[key])
+        for key in range(self.key_count):
+            free(self.columns[key])
         free(self.columns)
         free(self.keys)
         free(self.table)
+
+    cdef int grow(self, const Cursor* c) except -1 nogil:
+        """Room for twice as many keys, at least eight."""
+        cdef uint32_t room = max(8, 2 * self.room)
+        cdef uint32_t* keys = <uint32_t*>realloc(self.keys, 2 * room * sizeof(uint32_t))
+        if keys != NULL:
+            self.keys = keys
+        cdef uint32_t** columns = <uint32_t**>realloc(self.columns, room * sizeof(uint32_t*))
+        if columns != NULL:
+            self.columns = columns
+        cdef int32_t* table = <int32_t*>calloc(4 * room, sizeof(int32_t))
+        if keys == NULL or columns == NULL or table == NULL:
+            free(table)
+            with gil:
+                raise MemoryError()
+        free(self.table)
+        self.table = table
+        self.room = room
+        cdef uint32_t key
+        for key in range(self.key_count):
+            self.table[self.free_slot(c, keys[2 * key], keys[2 * key + 1])] = <int32_t>key + 1
+        return 0
+
+    cdef uint32_t free_slot(self, const Cursor* c, uint64_t at, uint64_t n) noexcept nogil:
+        cdef uint32_t slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (4 * self.room - 1)
+        while self.table[slot]:
+            slot = (slot + 1) & (4 * self.room - 1)
+        return slot
 
     cdef inline bint is_key(
         self, uint32_t key, const Cursor* c, uint64_t at, uint64_t n
@@ -222,17 +245,21 @@ cdef class _Maps:
         return key
 
     cdef int64_t search(self, Cursor* c, uint64_t at, uint64_t n) except -1 nogil:
-        cdef uint32_t slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (KEY_TABLE - 1)
+        cdef uint32_t slot
         cdef uint32_t key
-        while self.table[slot]:
-            key = <uint32_t>(self.table[slot] - 1)
-            if self.is_key(key, c, at, n):
-                return key
-            slot = (slot + 1) & (KEY_TABLE - 1)
+        if self.room:
+            slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (4 * self.room - 1)
+            while self.table[slot]:
+                key = <uint32_t>(self.table[slot] - 1)
+                if self.is_key(key, c, at, n):
+                    return key
+                slot = (slot + 1) & (4 * self.room - 1)
         if self.key_count >= MOST_KEYS:
             return cursor_fail(c, b"a map field has too many distinct keys")
         if not utf8_valid(c.base + at, n):
             return cursor_fail(c, b"a map key is not UTF-8")
+        if self.key_count == self.room:
+            self.grow(c)
         key = self.key_count
         self.columns[key] = <uint32_t*>calloc(2 * self.rows + 1, sizeof(uint32_t))
         if self.columns[key] == NULL:
@@ -240,7 +267,7 @@ cdef class _Maps:
                 raise MemoryError()
         self.keys[2 * key] = <uint32_t>at
         self.keys[2 * key + 1] = <uint32_t>n
-        self.table[slot] = <int32_t>key + 1
+        self.table[self.free_slot(c, at, n)] = <int32_t>key + 1
         self.key_count += 1
         return key
 

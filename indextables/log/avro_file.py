@@ -217,7 +217,7 @@ def _unsnappy(block: memoryview) -> memoryview:
         raise CorruptFileError(f"a snappy block is damaged: {error}") from None
     if zlib.crc32(found) != int.from_bytes(block[-4:], "big"):
         raise CorruptFileError("the checksum of a snappy block does not match")
-    return memoryview(found)
+    return memoryview(found).cast("B")
 
 
 def _snappy_size(block: memoryview) -> int:
