@@ -7,7 +7,12 @@ The session must know them: ``indextables.register(spark)``, or any ``indextable
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from indextables.errors import ConfigError
+
+UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
 
 def textsearch(column: Any, query: str) -> Any:
@@ -36,29 +41,45 @@ def histogram(column: Any, width: float) -> Any:
     """The lower bound of the bucket of ``width`` that a number falls into."""
     from pyspark.sql import functions as f
 
-    return f.call_function("indextables_histogram", _column(column), f.lit(float(width)))
+    if width <= 0:
+        raise ConfigError(f"the width of a histogram must be positive, not {width}")
+    return f.floor(_column(column).cast("double") / width).cast("double") * float(width)
 
 
 def date_histogram(column: Any, width: str) -> Any:
     """The start of the time bucket of ``width`` (``15m``, ``1h``, ``7d``) a moment falls into."""
     from pyspark.sql import functions as f
 
-    return f.call_function("indextables_date_histogram", _column(column), f.lit(width))
+    match = re.fullmatch(r"([1-9][0-9]*)(ms|s|m|h|d)", width)
+    if match is None:
+        raise ConfigError(
+            f"'{width}' is no width of time", hint="Use a number and ms, s, m, h or d"
+        )
+    step = int(match[1]) * UNITS[match[2]]
+    micros = f.unix_micros(_column(column).cast("timestamp"))
+    return f.timestamp_micros(micros - f.pmod(micros, f.lit(step)))
 
 
 def ranges(column: Any, *buckets: tuple[str, float | None, float | None]) -> Any:
     """The name of the first range ``(name, from, to)`` that holds a number; ``to`` is excluded."""
     from pyspark.sql import functions as f
 
-    parts = [f.lit(part) for bucket in buckets for part in bucket]
-    return f.call_function("indextables_range", _column(column), *parts)
+    value = _column(column)
+    found = f.lit(None).cast("string")
+    for name, start, stop in reversed(buckets):
+        inside = value.isNotNull()
+        inside = inside if start is None else inside & (value >= start)
+        inside = inside if stop is None else inside & (value < stop)
+        found = f.when(inside, f.lit(name)).otherwise(found)
+    return found
 
 
 def _search(name: str, column: Any, query: str) -> Any:
     from pyspark.sql import functions as f
 
-    target = f.col("_indexall") if isinstance(column, str) and column == "*" else _column(column)
-    return f.call_function(name, target, f.lit(query))
+    if isinstance(column, str) and column == "*":
+        return f.call_function(f"{name}all", f.lit(query))
+    return f.call_function(name, _column(column), f.lit(query))
 
 
 def _column(column: Any) -> Any:

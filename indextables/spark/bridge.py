@@ -12,6 +12,7 @@ import io
 import json
 import threading
 import traceback
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -41,11 +42,12 @@ class Bridge:
     def __init__(
         self,
         parallelism: int | None = None,
-        run_command: Callable[[str], Any] | None = None,
+        run_command: Callable[[str, Any], Any] | None = None,
     ) -> None:
         self.parallelism = parallelism
         self.last_plan: Plan | None = None
         self.layer = 2
+        self.sessions: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._run_command = run_command
         self._scans: OrderedDict[str, Scan] = OrderedDict()
         self._plans: OrderedDict[str, Plan] = OrderedDict()
@@ -70,10 +72,10 @@ class Bridge:
         except Exception as error:
             return FAILED + f"indextables failed to {verb}: {error!r}".encode()
 
-    def plan(self, command: str) -> Any:
-        if self._run_command is None:
+    def plan(self, command: str, session: str) -> Any:
+        if self._run_command is None or session not in self.sessions:
             raise IndexTablesError("commands are not available in this session")
-        return self._run_command(command)
+        return self._run_command(command, self.sessions[session])
 
     # -- tables ---------------------------------------------------------------------------------
 
@@ -234,9 +236,12 @@ class Bridge:
     # -- SQL ------------------------------------------------------------------------------------
 
     def _sql(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from indextables.spark import sqltext
+        from indextables.spark import sqlfunctions, sqltext
 
         text = body["text"]
+        session = self.sessions.get(body.get("key", ""))
+        if session is not None and sqlfunctions.BUCKETS in text.lower():
+            sqlfunctions.register_buckets(session)
         if sqltext.is_command(text):
             return {"command": True}
         return {"sql": sqltext.rewritten(text)}

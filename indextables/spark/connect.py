@@ -1,10 +1,10 @@
 """Full pushdown on Spark Connect: the same Java source as a jar, sent to the server.
 
-The client compiles the sources with the Janino of its own Spark jars in a short-lived JVM, keeps the
-jar in the user's cache, and sends it with ``addArtifacts``. On the server the classes reach Python
-through Spark's own workers. There is no parser of ours on the server, so ``spark.sql`` of the client
-session rewrites our operators before it sends the text. Where a jar cannot be made or is refused,
-layer 1 serves.
+The client compiles the sources with the Janino of its own Spark jars in a short-lived JVM, keeps
+the jar in the user's cache, and sends it with ``addArtifacts``. On the server the classes reach
+Python through Spark's own workers. There is no parser of ours on the server, so ``spark.sql`` of
+the client session rewrites our operators before it sends the text. Where a jar cannot be made or is
+refused, layer 1 serves.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def _rewrite_sql(spark: Any) -> None:
     @functools.wraps(plain)
     def sql(sqlQuery: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
         if sqltext.is_command(sqlQuery):
-            from indextables import sql as commands
-
-            return spark.createDataFrame(commands.execute(sqlQuery, spark=spark))
+            return spark.createDataFrame(sqltext.commands().execute(sqlQuery, spark=spark))
         return plain(sqltext.rewritten(sqlQuery), *args, **kwargs)
 
     spark.sql = sql

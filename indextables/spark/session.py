@@ -12,12 +12,15 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from indextables.errors import IndexTablesError
+from indextables.config import PREFIX
+from indextables.errors import ConfigError, did_you_mean
+from indextables.log.transaction import CommitResult
 from indextables.planner import Plan
-from indextables.spark import sqlfunctions
+from indextables.spark import sqlfunctions, sqltext
 from indextables.spark.bridge import Bridge
-from indextables.spark.options import session_settings
-from indextables.spark.shim import ShimUnavailableError, install
+from indextables.spark.options import access, session_settings
+from indextables.spark.shim import ShimUnavailableError, install, session_key
+from indextables.spark.tables import SHARED
 
 FORMAT = "indextables"
 _bridges: weakref.WeakKeyDictionary[Any, Bridge | None] = weakref.WeakKeyDictionary()
@@ -67,8 +70,10 @@ def _install(spark: Any) -> Bridge | None:
             from indextables.spark import connect
 
             connect.install(spark)
+            sqlfunctions.register_buckets(spark)
             return Bridge()
         bridge = _bridge_for(spark)
+        bridge.sessions[session_key(spark)] = spark
         install(spark, bridge)
     except ShimUnavailableError as error:
         warnings.warn(
@@ -97,16 +102,9 @@ def is_connect(spark: Any) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def run_command(text: str) -> Any:
+def run_command(text: str, spark: Any) -> Any:
     """Run one of our commands and give the plan of its rows to Spark."""
-    from pyspark.sql import SparkSession
-
-    from indextables import sql
-
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise IndexTablesError("there is no active Spark session")
-    result = sql.execute(text, spark=spark)
+    result = sqltext.commands().execute(text, spark=spark)
     frame: Any = spark.createDataFrame(result)
     return frame._jdf.queryExecution().logical()
 
@@ -115,7 +113,7 @@ def read(
     spark: Any,
     path: str,
     *,
-    where: str | None = None,
+    where: Any = None,
     columns: Sequence[str] | None = None,
     version: int | None = None,
     timestamp: Any = None,
@@ -125,7 +123,7 @@ def read(
     register(spark)
     given: dict[str, Any] = {**session_settings(spark), **(options or {})}
     named = {
-        "spark.indextables.read.where": where,
+        "spark.indextables.read.where": _as_text(where),
         "spark.indextables.read.columns": ",".join(columns) if columns else None,
         "spark.indextables.read.version": version,
         "spark.indextables.read.timestamp": timestamp,
@@ -137,6 +135,15 @@ def read(
     return reader.load(path)
 
 
+def _as_text(where: Any) -> str | None:
+    """A condition in any form as SQL, which is what an option can hold."""
+    if where is None or isinstance(where, str):
+        return where
+    from indextables.expr.filters import parse_filters
+
+    return repr(parse_filters(where))
+
+
 def write(
     frame: Any,
     path: str,
@@ -144,17 +151,55 @@ def write(
     partition_by: Sequence[str] = (),
     mode: str = "append",
     options: Mapping[str, Any] | None = None,
-) -> None:
-    """Write a Spark DataFrame to the table at ``path``, on any layer."""
+    storage_options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> CommitResult | None:
+    """Write a Spark DataFrame to the table at ``path``, on any layer.
+
+    ``settings`` are those of ``indextables.write``. Returns the newest commit of the table, or
+    ``None`` on Spark Connect, where the server made it.
+    """
     spark = frame.sparkSession
     register(spark)
-    writer = frame.write.format(FORMAT).mode(mode)
-    names = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    for key, value in {**session_settings(spark), **(options or {})}.items():
-        writer = writer.option(key, value)
-    if names:
-        writer = writer.option("partitionBy", ",".join(names))
-    writer.save(path)
+    given = {**session_settings(spark), **(storage_options or {}), **spelled(settings)}
+    given.update(options or {})
+    if partition_by:
+        names = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        given["partitionBy"] = ",".join(names)
+    frame.write.format(FORMAT).mode(mode).options(**given).save(path)
+    return None if is_connect(spark) else _newest_commit({**given, "path": path})
+
+
+def _newest_commit(options: Mapping[str, Any]) -> CommitResult:
+    snapshot = SHARED.table(access({k: str(v) for k, v in options.items()})).snapshot
+    return CommitResult(snapshot.version, "", 1, load=lambda: snapshot)
+
+
+_SETTINGS = {
+    "replace_where": "write.replaceWhere",
+    "rows_per_split": "write.rowsPerSplit",
+    "target_size": "write.targetSplitSize",
+    "merge_schema": "write.mergeSchema",
+    "text": "indexing.typemap.text",
+    "json": "indexing.typemap.json",
+    "ip": "indexing.typemap.ip",
+    "fast": "indexing.fastfields",
+}
+
+
+def spelled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of ``indextables.write`` as options."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name == "tokenizers":
+            items = (value or {}).items()
+            found.update({f"{PREFIX}indexing.tokenizer.{c}": t for c, t in items})
+        elif name not in _SETTINGS:
+            raise ConfigError(f"unknown setting '{name}'", hint=did_you_mean(name, _SETTINGS))
+        elif value is not None and value != ():
+            text = value if isinstance(value, str | int) else ",".join(value)
+            found[PREFIX + _SETTINGS[name]] = text
+    return found
 
 
 def last_plan(spark: Any) -> Plan | None:

@@ -34,12 +34,18 @@ def install(spark: Any, callback: Any) -> None:
         _start_callbacks(gateway)
         bridge.connect(callback)
         _set_catalog(spark)
-        jvm.io.indextables.SqlParser.install(spark._jsparkSession, java_pattern())
+        parser = jvm.io.indextables.SqlParser
+        parser.install(spark._jsparkSession, java_pattern(), session_key(spark))
     except ShimUnavailableError:
         raise
     except Exception as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ShimUnavailableError(f"the Java side could not be loaded: {text}") from error
+
+
+def session_key(spark: Any) -> str:
+    """How the Java side names a session to Python."""
+    return str(id(spark))
 
 
 def _load_classes(jvm: Any, gateway: Any) -> Any:

@@ -6,15 +6,19 @@ of the query; should one ever reach a row, it raises. Buckets are plain SQL and 
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+from indextables.functions import UNITS
+
 SEARCHES = ("textsearch", "fieldmatch", "indexquery")
+BUCKETS = "indextables_"
 MOST_RANGES = 16
-_UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_with_buckets: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def register(spark: Any) -> None:
-    """Make the functions known to a session."""
+    """Make the text searches known to a session."""
     from pyspark.sql.types import BooleanType
 
     for name in SEARCHES:
@@ -24,6 +28,13 @@ def register(spark: Any) -> None:
         spark.udf.register(f"{name}all", every, BooleanType())
         spark.udf.register(f"tantivy4spark_{name}", marker, BooleanType())
         spark.udf.register(f"tantivy4spark_{name}all", every, BooleanType())
+
+
+def register_buckets(spark: Any) -> None:
+    """Make the bucket functions known to a session; done when a query first names one."""
+    if spark in _with_buckets:
+        return
+    _with_buckets.add(spark)
     for statement in (_HISTOGRAM, _date_histogram(), _range()):
         spark.sql(statement)
 
@@ -53,7 +64,7 @@ RETURN CASE WHEN width > 0 THEN floor(value / width) * width
 
 def _date_histogram() -> str:
     number = "cast(regexp_extract(width, '^([0-9]+)(ms|s|m|h|d)$', 1) AS BIGINT)"
-    cases = " ".join(f"WHEN '{unit}' THEN {micros}L" for unit, micros in _UNITS.items())
+    cases = " ".join(f"WHEN '{unit}' THEN {micros}L" for unit, micros in UNITS.items())
     unit = f"CASE regexp_extract(width, '^([0-9]+)(ms|s|m|h|d)$', 2) {cases} END"
     step = f"({number} * {unit})"
     wrong = (

@@ -10,7 +10,8 @@ be called ``textsearch``.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 OPERATORS = ("textsearch", "fieldmatch", "indexquery")
 COMMANDS = (
@@ -40,17 +41,20 @@ class Token(NamedTuple):
 
 def java_pattern() -> str:
     """A pattern for texts that may be ours; all others never leave the JVM."""
-    return rf"\b(?:{'|'.join(OPERATORS)})\b|^(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:{'|'.join(COMMANDS)})\b"
+    blank = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+    commands = rf"^{blank}(?:{'|'.join(COMMANDS)})\b"
+    return rf"\b(?:{'|'.join(OPERATORS)})\b|indextables_|{commands}"
 
 
 def is_command(text: str) -> bool:
     """Is this one of our maintenance commands?"""
-    try:
-        from indextables import sql
-    except ImportError:
-        return False
-    found = getattr(sql, "is_command", None)
+    found = getattr(commands(), "is_command", None)
     return bool(found and found(text))
+
+
+def commands() -> Any:
+    """The package of our commands, imported when one may be in sight."""
+    return import_module("indextables.sql")
 
 
 def tokens(text: str) -> list[Token]:
@@ -73,10 +77,9 @@ def rewritten(text: str) -> str:
         negated = i > 0 and _is_word(found[i - 1], "not") and _ends_operand(found, i - 2)
         last = i - 2 if negated else i - 1
         first = _operand_start(found, last)
-        column = (
-            "_indexall" if found[first].text == "*" else text[found[first].start : found[last].end]
-        )
-        call = f"{token.text.lower()}({column}, {found[i + 1].text})"
+        name, query = token.text.lower(), found[i + 1].text
+        column = text[found[first].start : found[last].end]
+        call = f"{name}all({query})" if column == "*" else f"{name}({column}, {query})"
         pieces += [text[at : found[first].start], f"(NOT {call})" if negated else call]
         at = found[i + 1].end
     return "".join(pieces) + text[at:]

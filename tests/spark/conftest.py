@@ -42,6 +42,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Any:
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.inMemoryColumnarStorage.partitionPruning", "false")
+            .config("spark.sql.parquet.filterPushdown", "false")
             .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
             .getOrCreate()
         )

@@ -50,7 +50,8 @@ def main(kind: str, folder: str) -> None:
     found["view"] = [tuple(r) for r in spark.sql(query).collect()]
     if layer == 2:
         plan = it.last_plan(spark)
-        found["search"] = spark.sql("select count(*) from v where m TEXTSEARCH 'w3'").collect()[0][0]
+        query = "select count(*) from v where m TEXTSEARCH 'w3'"
+        found["search"] = spark.sql(query).collect()[0][0]
         found["planned"] = plan is not None
     print("RESULT " + json.dumps(found))
     spark.stop()

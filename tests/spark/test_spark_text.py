@@ -26,7 +26,7 @@ from indextables.spark.sqltext import rewritten
         ("a TEXTSEARCH 'x'", "textsearch(a, 'x')"),
         ("t.a.b textsearch 'x y'", "textsearch(t.a.b, 'x y')"),
         ('`odd name` FieldMatch "x"', 'fieldmatch(`odd name`, "x")'),
-        ("* indexquery 'x'", "indexquery(_indexall, 'x')"),
+        ("* indexquery 'x'", "indexqueryall('x')"),
         ("a NOT TEXTSEARCH 'x' AND b = 1", "(NOT textsearch(a, 'x')) AND b = 1"),
         ("a TEXTSEARCH 'it''s \\' ok'", "textsearch(a, 'it''s \\' ok')"),
         ("textsearch TEXTSEARCH 'x'", "textsearch(textsearch, 'x')"),
@@ -64,6 +64,11 @@ def test_in_dataframes(world: World) -> None:
     assert ids(frame.filter(fieldmatch("host", "web-03"))) == [
         r["id"] for r in world.data.select(["id", "host"]).to_pylist() if r["host"] == "web-03"
     ]
+
+
+def test_every_field_by_its_column(world: World) -> None:
+    query = f"select id from indextables.`{world.path}` where _indexall TEXTSEARCH 'login'"
+    assert ids(world.spark.sql(query)) == containing(world, "login")
 
 
 def test_or_with_a_plain_filter(world: World) -> None:
@@ -130,8 +135,8 @@ def test_parameters_and_quotes(world: World, spark: Any, tmp_path: Path) -> None
 
 
 def test_score_orders_by_relevance(world: World) -> None:
-    query = """select id, _score from t_l2 where message TEXTSEARCH 'timeout OR pool'
-    order by _score desc, id limit 5"""
+    query = f"""select id, _score from indextables.`{world.path}`
+    where message TEXTSEARCH 'timeout OR pool' order by _score desc, id limit 5"""
     best = world.spark.sql(query).collect()
     assert all("pool" in world.data["message"][r.id].as_py() for r in best)
     assert best[0]._score > 0

@@ -19,7 +19,7 @@ public final class Bridge {
 
         byte[] fetch(String verb, String json);
 
-        Object plan(String command);
+        Object plan(String command, String session);
     }
 
     public static final ObjectMapper JSON = new ObjectMapper();
@@ -58,8 +58,8 @@ public final class Bridge {
     }
 
     /** The result of one of our own SQL commands, as a plan of its rows. */
-    static Object plan(String command) {
-        return target().plan(command);
+    static Object plan(String command, String session) {
+        return target().plan(command, session);
     }
 
     public static ObjectNode object() {

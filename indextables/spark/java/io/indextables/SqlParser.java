@@ -21,14 +21,20 @@ import org.apache.spark.sql.internal.SessionState;
 public final class SqlParser implements InvocationHandler {
     private final ParserInterface inner;
     private final Pattern ours;
+    private final String key;
 
-    private SqlParser(ParserInterface inner, Pattern ours) {
+    private SqlParser(ParserInterface inner, Pattern ours, String key) {
         this.inner = inner;
         this.ours = ours;
+        this.key = key;
     }
 
-    /** Put a parser in front of the session's; text that the pattern finds goes to Python. */
-    public static void install(SparkSession session, String pattern) throws Exception {
+    /**
+     * Put a parser in front of the session's; text that the pattern finds goes to Python, which
+     * knows the session by the key.
+     */
+    public static void install(SparkSession session, String pattern, String key)
+        throws Exception {
         SessionState state = session.sessionState();
         ParserInterface current = state.sqlParser();
         if (Proxy.isProxyClass(current.getClass())
@@ -40,7 +46,7 @@ public final class SqlParser implements InvocationHandler {
             Proxy.newProxyInstance(
                 SqlParser.class.getClassLoader(),
                 new Class[] {ParserInterface.class},
-                new SqlParser(current, ours));
+                new SqlParser(current, ours, key));
         Field field = SessionState.class.getDeclaredField("sqlParser");
         field.setAccessible(true);
         field.set(state, proxy);
@@ -50,9 +56,10 @@ public final class SqlParser implements InvocationHandler {
         if (takesSql(method) && ours.matcher((String) arguments[0]).find()) {
             ObjectNode request = Bridge.object();
             request.put("text", (String) arguments[0]);
+            request.put("key", key);
             JsonNode answer = Bridge.ask("sql", request);
             if (answer.has("command") && method.getName().startsWith("parsePlan")) {
-                return Bridge.plan((String) arguments[0]);
+                return Bridge.plan((String) arguments[0], key);
             }
             if (answer.has("sql")) {
                 arguments[0] = answer.get("sql").asText();

@@ -35,7 +35,7 @@ final class StockTransport implements Bridge.Callback {
         throw new UnsupportedOperationException("indextables: plans are read, not fetched, here");
     }
 
-    public Object plan(String command) {
+    public Object plan(String command, String session) {
         throw new UnsupportedOperationException("indextables: use indextables.sql on Spark Connect");
     }
 
