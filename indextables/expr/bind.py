@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import tzinfo
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -30,8 +32,10 @@ from indextables.expr.leaves import compare, from_span
 from indextables.expr.literals import (
     Kind,
     Scalar,
+    Span,
     UndecidableLiteralError,
     cast_scalar,
+    domain,
     double_preimage,
     mismatch,
     scalar_of,
@@ -162,13 +166,21 @@ def _peel(node: f.Expression, scope: Scope) -> tuple[Column, list[pa.DataType]] 
     return column, casts
 
 
+class _View(Enum):
+    """How a comparison sees the column."""
+
+    PLAIN = "by its value"
+    DOUBLE = "rounded to a double"
+    DAY = "by its day"
+
+
 @dataclass(frozen=True)
 class _Target:
     """A column ready to be compared, perhaps seen through casts."""
 
     column: Column
     seen_as: pa.DataType
-    through_double: bool
+    view: _View
     scope: Scope
 
     @classmethod
@@ -179,29 +191,47 @@ class _Target:
         column, casts = peeled
         current = column.dtype
         for index, dtype in enumerate(casts):
-            last = index == len(casts) - 1
-            if last and pa.types.is_float64(dtype) and _counts(current, column.dtype):
-                return cls(column, current, True, scope)
+            if index == 0 == len(casts) - 1 and (view := _rounding(current, dtype)):
+                return cls(column, current, view, scope)
             if not is_widening(current, dtype):
                 return None
             current = dtype
-        return cls(column, current, False, scope)
+        return cls(column, current, _View.PLAIN, scope)
 
     def compare(self, op: Op, scalar: Scalar) -> Predicate:
         if scalar.kind is Kind.NULL:
             return NULL
-        if self.through_double:
+        if self.view is _View.DOUBLE:
             span = double_preimage(to_double(scalar), self.column.dtype)
             return from_span(self.column, op, span)
+        if self.view is _View.DAY:
+            return from_span(self.column, op, _day_span(scalar, self.column.dtype, self.scope.tz))
         if self.seen_as != self.column.dtype:
             scalar = _as_compared(scalar, self.seen_as, self.scope)
         return compare(self.column, op, scalar, self.scope.tz)
 
 
-def _counts(current: pa.DataType, original: pa.DataType) -> bool:
-    """Whether a cast of this column to DOUBLE may round, and can be turned round."""
-    wide = pa.types.is_int64(current) or pa.types.is_decimal(current)
-    return bool(wide and current == original)
+def _rounding(source: pa.DataType, target: pa.DataType) -> _View | None:
+    """A cast that joins values, yet in a way that can be turned round."""
+    t = pa.types
+    if t.is_float64(target) and (t.is_int64(source) or t.is_decimal(source)):
+        return _View.DOUBLE
+    return _View.DAY if t.is_date(target) and t.is_timestamp(source) else None
+
+
+def _day_span(scalar: Scalar, dtype: pa.DataType, tz: tzinfo) -> Span:
+    """The moments whose day is the literal's; undecided where the zone repeats a midnight."""
+    if scalar.kind is Kind.STRING:
+        scalar = cast_scalar(scalar, pa.date32(), tz)
+    if scalar.kind is not Kind.DATE:
+        raise UndecidableLiteralError("a day against another type")
+    ends = []
+    for day in (scalar.value, scalar.value + 1):
+        start = day * timetext.DAY_MICROS if dtype.tz is None else timetext.day_start(day, tz)
+        if dtype.tz is not None and not timetext.stays_after(start, tz):
+            raise UndecidableLiteralError("a midnight that happens twice")
+        ends.append(start)
+    return Span(ends[0], ends[1] - 1)
 
 
 def _as_compared(scalar: Scalar, dtype: pa.DataType, scope: Scope) -> Scalar:
@@ -272,6 +302,14 @@ def _in(node: f.In, scope: Scope, negated: bool) -> Predicate:
     target = _Target.of(node.left, scope)
     if target is None:
         return _undecided(node, scope, negated)
+    ready = _ready_values(node, target)
+    if ready is not None:
+        missing = (
+            NULL if any(v.value is None for v in node.values if isinstance(v, f.Lit)) else None
+        )
+        sets = [in_set(target.column, ready, negated=negated)]
+        parts = sets if missing is None else [*sets, missing]
+        return all_of(parts) if negated else any_of(parts)
     op = Op.NE if negated else Op.EQ
     plain: list[Any] = []
     others: list[Predicate] = []
@@ -288,6 +326,23 @@ def _in(node: f.In, scope: Scope, negated: bool) -> Predicate:
     if plain:
         others.insert(0, in_set(target.column, plain, negated=negated))
     return all_of(others) if negated else any_of(others)
+
+
+def _ready_values(node: f.In, target: _Target) -> list[Any] | None:
+    """The values of a long list that need no conversion: text for text, integers that fit."""
+    dtype = target.column.dtype
+    if target.view is not _View.PLAIN or target.seen_as != dtype:
+        return None
+    values: list[Any] = [
+        v.value if type(v) is f.Lit and v.dtype is None else v for v in node.values
+    ]
+    kinds = set(map(type, values)) - {type(None)}
+    if pa.types.is_string(dtype) and kinds <= {str}:
+        return [v for v in values if v is not None]
+    if pa.types.is_integer(dtype) and kinds <= {int}:
+        low, high = domain(dtype)
+        return [v for v in values if v is not None and low <= v <= high]
+    return None
 
 
 def _null_test(node: f.IsNull | f.IsNotNull, scope: Scope, is_null: bool) -> Predicate:

@@ -91,7 +91,7 @@ def from_json(source: Any) -> f.Expression:
     if isinstance(source, str):
         try:
             source = json.loads(source)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PlanningError(f"the Catalyst JSON is malformed: {error}") from error
     try:
         if isinstance(source, list) and source and "class" in source[0]:
@@ -100,6 +100,8 @@ def from_json(source: Any) -> f.Expression:
             parts = [_from_nested(node) for node in source]
             return parts[0] if len(parts) == 1 else f.And(*parts) if parts else f.AlwaysTrue()
         return _from_nested(source)
+    except RecursionError as error:
+        raise PlanningError("the Catalyst JSON is nested too deeply") from error
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise PlanningError(f"the Catalyst JSON is malformed: {error!r}") from error
 
@@ -110,17 +112,27 @@ def from_json(source: Any) -> f.Expression:
 def _from_nested(node: dict[str, Any]) -> f.Expression:
     op = node["op"]
     if op == "attr":
-        return f.Attribute(tuple(node["name"]))
+        return _collated(f.Attribute(tuple(node["name"])), node.get("type"))
     if op == "lit":
-        return _literal(node["value"], node["type"])
+        return _collated(_literal(node["value"], node["type"]), node["type"])
     children = [_from_nested(child) for child in node.get("children", ())]
     if op == "InSet":
         return f.In(children[0], [_literal(v, node["type"]) for v in node["values"]])
     if op == "Like":
         return f.Like(children[0], children[1], node.get("escape", "\\"))
     if op == "Cast":
-        return f.Cast(children[0], type_from_json(node["type"]), node.get("mode") == "try")
+        mode = node.get("mode", "ansi")
+        target = type_from_json(node["type"])
+        return f.Cast(children[0], target, lenient=mode == "try", legacy=mode == "legacy")
     return _build(op, children, node.get("name"), node.get("sql"))
+
+
+def _collated(made: f.Expression, type_node: Any) -> f.Expression:
+    """Text of another order than its bytes' is wrapped, so that nothing here compares it."""
+    words = type_node.lower().split() if isinstance(type_node, str) else []
+    if "collate" in words and words[-1] != "utf8_binary":
+        return f.Function("collate", (made,))
+    return made
 
 
 def _build(op: str, children: list[f.Expression], name: Any, sql: Any) -> f.Expression:

@@ -73,7 +73,8 @@ def matching_rows(
 ) -> NDArray[np.int64]:
     """The numbers of the rows where the predicate is TRUE, ascending."""
     truth = evaluate(predicate, batch, mapping=mapping)
-    return np.flatnonzero(pc.fill_null(truth, False).to_numpy(zero_copy_only=False))
+    rows: NDArray[np.int64] = pc.indices_nonzero(truth).to_numpy().view(np.int64)
+    return rows
 
 
 def _combine(

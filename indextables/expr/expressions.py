@@ -82,11 +82,15 @@ class Lit(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cast(Expression):
-    """``CAST(child AS dtype)``; ``lenient`` is ``try_cast``: NULL instead of an error."""
+    """``CAST(child AS dtype)``; ``lenient`` is ``try_cast``: NULL instead of an error.
+
+    ``legacy`` marks a cast that wraps and guesses instead of failing (ANSI mode off).
+    """
 
     child: Expression
     dtype: pa.DataType
     lenient: bool = False
+    legacy: bool = False
 
     def children(self) -> tuple[Expression, ...]:
         return (self.child,)

@@ -257,7 +257,7 @@ class And(Filter):
     parts: tuple[Expression, ...]
 
     def __init__(self, *parts: Operand) -> None:
-        object.__setattr__(self, "parts", tuple(as_condition(p) for p in parts))
+        object.__setattr__(self, "parts", _flat(And, parts))
 
     def children(self) -> tuple[Expression, ...]:
         return self.parts
@@ -273,7 +273,7 @@ class Or(Filter):
     parts: tuple[Expression, ...]
 
     def __init__(self, *parts: Operand) -> None:
-        object.__setattr__(self, "parts", tuple(as_condition(p) for p in parts))
+        object.__setattr__(self, "parts", _flat(Or, parts))
 
     def children(self) -> tuple[Expression, ...]:
         return self.parts
@@ -396,6 +396,14 @@ def text_call(name: str, args: list[Expression]) -> TextFilter | None:
     if isinstance(column, Lit) and isinstance(column.value, str):
         column = Attribute(column.value) if column.value != EVERY_FIELD else column
     return kind(EVERY_FIELD if every or isinstance(column, Lit) else column, query.value)
+
+
+def _flat(kind: type[And] | type[Or], parts: tuple[Operand, ...]) -> tuple[Expression, ...]:
+    """The parts as conditions, those of the same kind taken apart."""
+    found: list[Expression] = []
+    for part in map(as_condition, parts):
+        found.extend(part.parts if isinstance(part, kind) else (part,))
+    return tuple(found)
 
 
 def as_condition(value: Operand) -> Expression:

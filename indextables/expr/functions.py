@@ -52,7 +52,7 @@ def fold_constant(node: f.Expression, scope: Scope) -> Scalar | None:
     """The value of an expression that reads no column, ``None`` if it cannot be computed."""
     if isinstance(node, f.Lit):
         return scalar_of(node, scope.tz)
-    if isinstance(node, f.Cast) and not node.lenient:
+    if isinstance(node, f.Cast) and not (node.lenient or node.legacy):
         inner = fold_constant(node.child, scope)
         return None if inner is None else cast_scalar(inner, node.dtype, scope.tz)
     if isinstance(node, f.Function) and node.name in ("+", "-"):

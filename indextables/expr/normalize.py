@@ -115,10 +115,11 @@ def _merge(
             groups.setdefault(part.column, []).append(values)
     if all(len(group) == 1 for group in groups.values()):
         return parts
+    joined = {column: join(column, group) for column, group in groups.items()}
     merged: dict[Predicate, None] = {}
     for part in parts:
-        if values_of(part) is not None and isinstance(part, Compare | InSet):
-            part = join(part.column, groups[part.column])
+        if isinstance(part, Compare | InSet) and values_of(part) is not None:
+            part = joined[part.column]
         merged[part] = None
     return list(merged)
 

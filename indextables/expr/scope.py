@@ -18,6 +18,24 @@ from indextables.errors import AmbiguousColumnError, UnknownColumnError
 from indextables.expr.predicate import Column
 from indextables.mapping import DocMapping
 
+_KEPT: dict[tuple[int, bool], tuple[pa.Schema, dict[str, list[int]]]] = {}
+_MOST_KEPT = 64
+
+
+def _places(schema: pa.Schema, case_sensitive: bool) -> dict[str, list[int]]:
+    """Where each name stands in a schema; kept for schemas seen lately."""
+    key = (id(schema), case_sensitive)
+    kept = _KEPT.get(key)
+    if kept is not None and kept[0] is schema:
+        return kept[1]
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(schema.names):
+        places.setdefault(name if case_sensitive else name.lower(), []).append(place)
+    if len(_KEPT) >= _MOST_KEPT:
+        _KEPT.clear()
+    _KEPT[key] = (schema, places)
+    return places
+
 
 class NotAColumnError(Exception):
     """The path leads through an array or a map; never leaves this package."""
@@ -34,18 +52,19 @@ class Scope:
     zone_name: str = "UTC"
     case_sensitive: bool = False
     max_unqualified_fields: int = 10
-    _by_name: dict[str, list[pa.Field]] = field(default_factory=dict, compare=False)
+    _by_name: dict[str, list[int]] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for column in self.schema:
-            self._by_name.setdefault(self._key(column.name), []).append(column)
+        object.__setattr__(self, "_by_name", _places(self.schema, self.case_sensitive))
 
     def _key(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
     def field_of(self, path: tuple[str, ...]) -> tuple[tuple[str, ...], pa.Field]:
         """The path in the table's own spelling, and the field it ends at."""
-        found = self._only(self._by_name.get(self._key(path[0]), []), path[:1], self.schema.names)
+        places = self._by_name.get(self._key(path[0]), ())
+        columns = [self.schema.field(place) for place in places]
+        found = self._only(columns, path[:1], self.schema.names)
         spelled = [found.name]
         for depth in range(1, len(path)):
             inner = self._children(found, path[: depth + 1])

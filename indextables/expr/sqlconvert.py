@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import sqlglot.expressions as exp
 
 from indextables.errors import IndexTablesError, PlanningError
@@ -55,7 +56,6 @@ _CALLS = {
     exp.Minute: "minute",
     exp.Second: "second",
     exp.Neg: "negative",
-    exp.TsOrDsToDate: "to_date",
     exp.CurrentTimestamp: "current_timestamp",
     exp.CurrentDate: "current_date",
 }
@@ -95,6 +95,7 @@ class Converter:
             exp.Substring: self._substring,
             exp.Trim: self._trim,
             exp.TimestampTrunc: self._date_trunc,
+            exp.TsOrDsToDate: self._to_date,
             exp.Interval: self._interval,
             exp.Anonymous: self._anonymous,
         }
@@ -240,12 +241,17 @@ class Converter:
 
     def _known_call(self, node: Any, name: str) -> f.Expression:
         inner = node.this
-        if name not in ("to_date", "length") and isinstance(inner, exp.TsOrDsToDate):
+        if name != "length" and isinstance(inner, exp.TsOrDsToDate):
             inner = inner.this
         extra = [k for k, v in node.args.items() if v and k not in ("this", "safe", "binary")]
         if extra and name != "length":
             raise _NoRuleError
         return f.Function(name, () if inner is None else (self.expression(inner),))
+
+    def _to_date(self, node: Any) -> f.Expression:
+        if node.args.get("format") is not None:
+            raise _NoRuleError
+        return f.Cast(self.expression(node.this), pa.date32())
 
     def _case(self, node: Any) -> f.Expression:
         subject = None if node.this is None else self.expression(node.this)

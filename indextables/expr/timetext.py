@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 from indextables.errors import ConfigError
 
 DAY_MICROS = 86_400_000_000
+_MINUTE = 60_000_000
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 
@@ -129,6 +130,17 @@ def day_start(days: int, tz: tzinfo) -> int:
         else:
             high = middle
     return high
+
+
+def stays_after(instant: int, tz: tzinfo) -> bool:
+    """Whether the zone's clock never again shows a time before the one at this instant."""
+    shown = instant_to_local(instant, tz)
+    minutes = 180
+    last = instant + minutes * _MINUTE
+    if instant_to_local(last, tz) - shown >= minutes * _MINUTE:
+        return True
+    moments = range(instant + _MINUTE, last, _MINUTE)
+    return all(instant_to_local(moment, tz) >= shown for moment in moments)
 
 
 def day_of(instant: int, tz: tzinfo) -> int:

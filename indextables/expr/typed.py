@@ -185,7 +185,10 @@ class Compiler:
         if isinstance(node, f.Lit):
             return self._literal(node)
         if isinstance(node, f.Cast):
-            return self.cast(self.compile(node.child), node.dtype, node.lenient)
+            child = self.compile(node.child)
+            if node.legacy and not is_widening(child.dtype, node.dtype):
+                raise NotComputableError
+            return self.cast(child, node.dtype, node.lenient)
         if isinstance(node, f.Function):
             return self._function(node)
         return self._condition(node)

@@ -561,3 +561,42 @@ def test_long_lists_bind_quickly_and_keep_every_value() -> None:
     values = [f"v{i:05d}" for i in range(20_000)]
     leaf = bound(col("s").isin(values[::-1]))
     assert leaf.values == tuple(values)
+
+
+# -- days of timestamps ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "first", "after"),
+    [
+        ("CAST(ts AS DATE) = '2024-11-03'", (2024, 11, 3, 4), (2024, 11, 4, 5)),
+        ("to_date(ts) = DATE '2024-03-10'", (2024, 3, 10, 5), (2024, 3, 11, 4)),
+        ("date(n) = '2024-03-10'", (2024, 3, 10), (2024, 3, 11)),
+    ],
+    ids=["long day", "short day", "wall clock"],
+)
+def test_the_day_of_a_timestamp_is_a_range(
+    source: str, first: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    made = bound(source, NEW_YORK)
+    assert [c.value for c in made.children] == [micros(*first), micros(*after) - 1]
+
+
+def test_a_midnight_that_comes_twice_stays_undecided() -> None:
+    """St. John's set its clocks back at one minute past midnight."""
+    made = bound("CAST(ts AS DATE) = '2006-10-28'", "America/St_Johns")
+    assert isinstance(made, Undecided)
+    assert made.expression is not None
+    assert isinstance(bound("CAST(ts AS DATE) = '2006-07-01'", "America/St_Johns"), And)
+
+
+# -- size -----------------------------------------------------------------------------------------
+
+
+def test_long_chains_are_flat() -> None:
+    chain = col("i") == 0
+    for n in range(2000):
+        chain = chain | (col("i") == n)
+    assert len(bound(chain).values) == 2000
+    assert len(bound(" OR ".join(f"i = {n}" for n in range(500))).values) == 500
+    assert len(bound(f.Or(*(f.EqualTo("s", str(n)) for n in range(500)))).values) == 500

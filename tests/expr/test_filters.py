@@ -446,6 +446,40 @@ def test_unknown_catalyst_nodes_are_kept_as_text() -> None:
     assert isinstance(bound(interval), Undecided)
 
 
+def test_collated_text_of_catalyst_is_not_compared() -> None:
+    column = {"op": "attr", "name": ["b"], "type": "string collate UTF8_LCASE"}
+    for made in (
+        node("EqualTo", column, value("string", "x")),
+        node("EqualTo", attr("b"), value("string collate UNICODE", "x")),
+        node("StartsWith", column, value("string", "x")),
+    ):
+        leaf = bound(made)
+        assert isinstance(leaf, Undecided)
+        assert leaf.expression is None
+        assert leaf.references == ("b",)
+    plain = {"op": "attr", "name": ["b"], "type": "string collate UTF8_BINARY"}
+    assert bound(node("EqualTo", plain, value("string", "x"))) == bound("b = 'x'")
+
+
+def test_legacy_casts_are_left_to_spark() -> None:
+    def cast(name: str, mode: str) -> Any:
+        made = node("Cast", attr(name), type="long", mode=mode)
+        return bound(node("EqualTo", made, value("long", 1)))
+
+    assert cast("a", "legacy") == bound("a = 1")
+    assert cast("b", "ansi").expression is not None
+    assert cast("b", "legacy").expression is None
+    assert repr(cast("b", "try")) == "<(try_cast(b as bigint) = 1)>"
+
+
+def test_bottomless_json_is_an_error_of_ours() -> None:
+    deep = node("EqualTo", attr("a"), value("integer", 1))
+    for _ in range(5000):
+        deep = node("Not", deep)
+    with pytest.raises(PlanningError, match="deeply"):
+        bound(deep)
+
+
 # -- shape ----------------------------------------------------------------------------------------
 
 
