@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         truncate_time_travel,
     )
     from indextables.maintenance.merge import merge_splits
+    from indextables.maintenance.properties import set_properties
     from indextables.maintenance.purge import purge
     from indextables.maintenance.restore import restore_to_version
 
@@ -30,6 +31,7 @@ _HOMES = {
     "purge": "purge",
     "repair_log": "logwork",
     "restore_to_version": "restore",
+    "set_properties": "properties",
     "stats_coverage": "coverage",
     "truncate_time_travel": "logwork",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "purge",
     "repair_log",
     "restore_to_version",
+    "set_properties",
     "stats_coverage",
     "truncate_time_travel",
 ]

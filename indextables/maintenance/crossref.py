@@ -1,0 +1,82 @@
+"""INDEX CROSSREFERENCES: choose the splits, build, give the rows of the command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indextables.log.log import TransactionLog
+from indextables.maintenance.partitions import matching_files, partition_predicate
+from indextables.maintenance.rows import INT, LONG, STRING, columns_of
+from indextables.xref import build
+from indextables.xref.builder import Gather, as_rows
+from indextables.xref.sources import source_filter
+
+XREF_COLUMNS = columns_of(
+    table_path=STRING,
+    partition=STRING,
+    action=STRING,
+    xref_path=STRING,
+    source_splits_count=INT,
+    total_terms=LONG,
+    xref_size_bytes=LONG,
+    build_duration_ms=LONG,
+)
+
+
+def index_cross_references(
+    log: TransactionLog,
+    *,
+    where: Any = None,
+    filter_type: str | None = None,
+    force: bool = False,
+    max_builds: int | None = None,
+    dry_run: bool = False,
+    spark: Any = None,
+) -> list[dict[str, Any]]:
+    """Build or update the cross-references; one row each."""
+    scope = None
+    if where is not None:
+        snapshot = log.snapshot()
+        chosen = matching_files(snapshot, partition_predicate(where, snapshot))
+        scope = frozenset(f.path for f in chosen)
+    config = log.config
+    if max_builds is not None:
+        config = config.updated({"xref.build.maxXRefsPerRun": max_builds})
+    results = build(
+        log,
+        scope=scope,
+        partition="" if where is None else str(where),
+        force=force,
+        dry_run=dry_run,
+        filter_type=filter_type,
+        config=config,
+        gather=_on_spark(log, spark),
+    )
+    return as_rows(results)
+
+
+def _on_spark(log: TransactionLog, spark: Any) -> Gather | None:
+    """Gather filters in Spark tasks where there is a session that can run them."""
+    if spark is None or not hasattr(spark, "_jsparkSession"):
+        return None
+    if not log.config["xref.build.distributed"]:
+        return None
+    store, config = log.store, log.config
+
+    def gather(adds: Any, kind: str) -> Any:
+        parts = max(1, min(len(adds), 2 * spark.sparkContext.defaultParallelism))
+        found = spark.sparkContext.parallelize(list(adds), parts).map(
+            lambda add: _gather_one(store, add, config, kind)
+        )
+        yield from found.toLocalIterator()
+
+    return gather
+
+
+def _gather_one(store: Any, add: Any, config: Any, kind: str) -> Any:
+    from indextables.errors import IndexTablesError
+
+    try:
+        return source_filter(store, add, config, kind)
+    except IndexTablesError as error:
+        return error

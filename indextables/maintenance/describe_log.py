@@ -1,0 +1,282 @@
+"""DESCRIBE TRANSACTION LOG: the log's actions as rows, and the cross-references' own view.
+
+Without INCLUDE ALL the newest checkpoint's content is shown (protocol, metadata, live splits and
+cross-references) and then the versions after it; with it, every version file that is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.log.actions import (
+    AddFile,
+    AddXRef,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    RemoveXRef,
+    SkipFile,
+)
+from indextables.log.loader import read_versions
+from indextables.log.log import TransactionLog
+from indextables.log.versions import LOG_DIR, list_log, list_states, state_dir, version_path
+from indextables.maintenance.rows import BOOL, INT, LONG, MOMENT, STRING, columns_of
+from indextables.xref import coverage
+
+LOG_COLUMNS = columns_of(
+    version=LONG,
+    log_file_path=STRING,
+    action_type=STRING,
+    path=STRING,
+    partition_values=STRING,
+    size=LONG,
+    data_change=BOOL,
+    tags=STRING,
+    modification_time=MOMENT,
+    stats=STRING,
+    min_values=STRING,
+    max_values=STRING,
+    num_records=LONG,
+    footer_start_offset=LONG,
+    footer_end_offset=LONG,
+    hotcache_start_offset=LONG,
+    hotcache_length=LONG,
+    has_footer_offsets=BOOL,
+    time_range_start=STRING,
+    time_range_end=STRING,
+    split_tags=STRING,
+    delete_opstamp=LONG,
+    num_merge_ops=INT,
+    doc_mapping_json=STRING,
+    doc_mapping_ref=STRING,
+    uncompressed_size_bytes=LONG,
+    deletion_timestamp=MOMENT,
+    extended_file_metadata=BOOL,
+    skip_timestamp=MOMENT,
+    skip_reason=STRING,
+    skip_operation=STRING,
+    skip_retry_after=MOMENT,
+    skip_count=INT,
+    protocol_min_reader_version=INT,
+    protocol_min_writer_version=INT,
+    protocol_reader_features=STRING,
+    protocol_writer_features=STRING,
+    metadata_id=STRING,
+    metadata_name=STRING,
+    metadata_description=STRING,
+    metadata_format_provider=STRING,
+    metadata_format_options=STRING,
+    metadata_schema_string=STRING,
+    metadata_partition_columns=STRING,
+    metadata_configuration=STRING,
+    metadata_created_time=MOMENT,
+    is_checkpoint=BOOL,
+)
+XREF_SUMMARY_COLUMNS = columns_of(
+    xref_path=STRING,
+    source_count=LONG,
+    total_terms=LONG,
+    size_bytes=LONG,
+    created_time=MOMENT,
+    status=STRING,
+)
+
+
+def describe_log(
+    log: TransactionLog, *, include_all: bool = False, limit: int | None = None
+) -> pa.Table:
+    """The log's actions, in order."""
+    rows: list[dict[str, Any]] = []
+    for version, place, is_checkpoint, action in _actions(log, include_all):
+        if limit is not None and len(rows) >= limit:
+            break
+        body = _described(action)
+        if body is not None:
+            head = {"version": version, "log_file_path": place, "is_checkpoint": is_checkpoint}
+            rows.append({**head, **body})
+    return pa.Table.from_pylist(rows, schema=LOG_COLUMNS)
+
+
+def _actions(log: TransactionLog, include_all: bool) -> Iterator[tuple[int, str, bool, Any]]:
+    listing = list_log(log.store)
+    base = -1
+    if not include_all:
+        base = max([*list_states(log.store), *listing.checkpoints], default=-1)
+        if base >= 0:
+            snapshot = log.snapshot(version=base)
+            place = state_dir(base) if base not in listing.checkpoints else LOG_DIR
+            facts = [snapshot.protocol, snapshot.metadata, *snapshot.files(), *snapshot.xrefs]
+            yield from ((base, place, True, action) for action in facts)
+    versions = [v for v in sorted(listing.versions) if v > base]
+    for change in read_versions(log.store, log.config, versions, listing):
+        for action in change.actions:
+            yield change.version, version_path(change.version), False, action
+
+
+def _described(action: Any) -> dict[str, Any] | None:
+    """The columns an action fills; ``None`` for kinds the view does not show."""
+    if isinstance(action, AddFile):
+        return _add(action)
+    if isinstance(action, RemoveFile):
+        return {
+            "action_type": "remove",
+            "path": action.path,
+            "partition_values": _json(action.partition_values),
+            "size": action.size,
+            "data_change": action.data_change,
+            "tags": _json(action.tags),
+            "deletion_timestamp": _moment(action.deletion_timestamp),
+            "extended_file_metadata": action.extended_file_metadata,
+        }
+    if isinstance(action, SkipFile):
+        return _skip(action)
+    if isinstance(action, Protocol):
+        return _protocol(action)
+    if isinstance(action, Metadata):
+        return _metadata(action)
+    if isinstance(action, AddXRef | RemoveXRef):
+        return _xref(action)
+    return None
+
+
+def _add(action: AddFile) -> dict[str, Any]:
+    same = (
+        "path", "size", "data_change", "stats", "num_records", "footer_start_offset",
+        "footer_end_offset", "hotcache_start_offset", "hotcache_length", "has_footer_offsets",
+        "delete_opstamp", "num_merge_ops", "doc_mapping_json", "doc_mapping_ref",
+        "uncompressed_size_bytes",
+    )  # fmt: skip
+    found = {name: getattr(action, name) for name in same}
+    return {
+        **found,
+        "action_type": "add",
+        "partition_values": _json(action.partition_values),
+        "tags": _json(action.tags),
+        "modification_time": _moment(action.modification_time),
+        "min_values": _json(action.min_values),
+        "max_values": _json(action.max_values),
+        "time_range_start": _text(action.time_range_start),
+        "time_range_end": _text(action.time_range_end),
+        "split_tags": _json(action.split_tags),
+    }
+
+
+def _skip(action: SkipFile) -> dict[str, Any]:
+    return {
+        "action_type": "skip",
+        "path": action.path,
+        "partition_values": _json(action.partition_values),
+        "size": action.size,
+        "skip_timestamp": _moment(action.skip_timestamp),
+        "skip_reason": action.reason,
+        "skip_operation": action.operation,
+        "skip_retry_after": _moment(action.retry_after),
+        "skip_count": action.skip_count,
+    }
+
+
+def _protocol(action: Protocol) -> dict[str, Any]:
+    return {
+        "action_type": "protocol",
+        "protocol_min_reader_version": action.min_reader_version,
+        "protocol_min_writer_version": action.min_writer_version,
+        "protocol_reader_features": _json(action.reader_features),
+        "protocol_writer_features": _json(action.writer_features),
+    }
+
+
+def _metadata(action: Metadata) -> dict[str, Any]:
+    return {
+        "action_type": "metadata",
+        "metadata_id": action.id,
+        "metadata_name": action.name,
+        "metadata_description": action.description,
+        "metadata_format_provider": action.format_provider,
+        "metadata_format_options": _json(action.format_options),
+        "metadata_schema_string": action.schema_string,
+        "metadata_partition_columns": _json(action.partition_columns),
+        "metadata_configuration": _json(action.configuration),
+        "metadata_created_time": _moment(action.created_time),
+    }
+
+
+def _xref(action: AddXRef | RemoveXRef) -> dict[str, Any]:
+    if isinstance(action, RemoveXRef):
+        return {
+            "action_type": "remove_xref",
+            "path": action.path,
+            "tags": _json({"xrefId": action.xref_id, "reason": action.reason}),
+            "deletion_timestamp": _moment(action.deletion_timestamp),
+        }
+    tags = {
+        "xrefId": action.xref_id,
+        "sourceSplitCount": action.source_split_count,
+        "totalTerms": action.total_terms,
+        "maxSourceSplits": action.max_source_splits,
+    }
+    return {
+        "action_type": "add_xref",
+        "path": action.path,
+        "partition_values": _json(action.source_split_paths),
+        "size": action.size,
+        "tags": _json(tags),
+        "modification_time": _moment(action.created_time),
+        "num_records": action.source_split_count,
+        "footer_start_offset": action.footer_start_offset,
+        "footer_end_offset": action.footer_end_offset,
+    }
+
+
+def describe_xrefs(log: TransactionLog, *, limit: int | None = None) -> pa.Table:
+    """Live and retired cross-references, closed by the coverage summary."""
+    snapshot = log.snapshot()
+    added = {x.path: x for x in _every_xref(log)}
+    rows = [_summary(x, "active") for x in snapshot.xrefs]
+    for removal in log.list_removed_xrefs():
+        known = added.get(removal.path)
+        if known is not None:
+            rows.append(_summary(known, "removed"))
+        else:
+            rows.append({"xref_path": removal.path, "status": "removed"})
+    rows = rows[:limit] if limit is not None else rows
+    rows.append({"xref_path": str(coverage(snapshot)), "status": "summary"})
+    return pa.Table.from_pylist(rows, schema=XREF_SUMMARY_COLUMNS)
+
+
+def _every_xref(log: TransactionLog) -> Iterator[AddXRef]:
+    listing = list_log(log.store)
+    for change in read_versions(log.store, log.config, sorted(listing.versions), listing):
+        yield from (a for a in change.actions if isinstance(a, AddXRef))
+
+
+def _summary(xref: AddXRef, status: str) -> dict[str, Any]:
+    return {
+        "xref_path": xref.path,
+        "source_count": xref.source_split_count,
+        "total_terms": xref.total_terms,
+        "size_bytes": xref.size,
+        "created_time": _moment(xref.created_time),
+        "status": status,
+    }
+
+
+def _json(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, frozenset | set):
+        value = sorted(value)
+    if hasattr(value, "items"):
+        value = dict(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _moment(ms: int | None) -> int | None:
+    return None if ms is None else ms * 1000
