@@ -1,0 +1,455 @@
+"""The commands: reading a table first, then looking after it. Each is a thin call of a verb."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from indextables.cli.main import EXIT_DAMAGE, Context, cli
+
+PATH = click.argument("path")
+LIMIT = click.option("--limit", "-n", type=int, default=None, help="At most this many rows.")
+VERSION = click.option("--version", "-v", "at", type=int, default=None, help="At this version.")
+TIMESTAMP = click.option("--timestamp", "when", default=None, help="At this moment.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+WHERE = click.option("--where", default=None, help="Predicate on partition columns.")
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _sql(obj: Context, text: str) -> Any:
+    from indextables.sql import execute
+
+    return execute(text, None, obj.storage_options, obj.settings)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+@cli.command()
+@PATH
+@VERSION
+@TIMESTAMP
+@click.pass_obj
+def describe(obj: Context, path: str, at: int | None, when: str | None) -> None:
+    """What the table is: version, splits, rows, columns."""
+    table = obj.table(path, at, when)
+    if not obj.as_json:
+        print(table)
+        return
+    s = table.snapshot
+    facts = {
+        "path": table.path,
+        "version": s.version,
+        "splits": s.num_files,
+        "rows": s.num_rows,
+        "bytes": s.num_bytes,
+        "partition_columns": list(s.partition_columns),
+        "columns": _columns(table),
+        "xrefs": len(s.xrefs),
+    }
+    obj.emit([facts])
+
+
+def _columns(table: Any) -> list[dict[str, Any]]:
+    from indextables.types import type_name
+
+    mapping = table.mapping
+    rows = []
+    for field in table.schema:
+        known = mapping.get(field.name)
+        if field.name in table.partition_columns:
+            indexed = "partition"
+        elif known is None:
+            indexed = "no"
+        elif known.type == "text":
+            indexed = f"text ({known.tokenizer})" if known.is_tokenized else "exact"
+        else:
+            indexed = known.type
+        rows.append(
+            {
+                "column": field.name,
+                "type": type_name(field.type),
+                "nullable": field.nullable,
+                "indexed": indexed,
+            }
+        )
+    return rows
+
+
+@cli.command()
+@PATH
+@VERSION
+@click.pass_obj
+def schema(obj: Context, path: str, at: int | None) -> None:
+    """The columns, their types, and how each is indexed."""
+    obj.emit(_columns(obj.table(path, at)))
+
+
+@cli.command()
+@PATH
+@LIMIT
+@click.pass_obj
+def history(obj: Context, path: str, limit: int | None) -> None:
+    """What was committed, newest first."""
+    from datetime import UTC, datetime
+
+    rows = []
+    for entry in obj.table(path).history(limit):
+        moment = datetime.fromtimestamp(entry.timestamp / 1000, UTC)
+        rows.append(
+            {
+                "version": entry.version,
+                "time": moment,
+                "operation": entry.operation,
+                "added": entry.num_added,
+                "removed": entry.num_removed,
+                "parameters": entry.parameters or None,
+            }
+        )
+    obj.emit(rows)
+
+
+@cli.command()
+@PATH
+@VERSION
+@LIMIT
+@click.pass_obj
+def splits(obj: Context, path: str, at: int | None, limit: int | None) -> None:
+    """The live splits."""
+    rows = [
+        {
+            "path": f.path,
+            "rows": f.num_records,
+            "bytes": f.size,
+            "partition": dict(f.partition_values) or None,
+        }
+        for f in obj.table(path, at).snapshot.files()[:limit]
+    ]
+    obj.emit(rows, "no splits")
+
+
+@cli.command()
+@PATH
+@click.argument("predicate", required=False)
+@VERSION
+@LIMIT
+@click.option("--columns", default=None, help="Comma-separated columns.")
+@click.pass_obj
+def head(
+    obj: Context,
+    path: str,
+    predicate: str | None,
+    at: int | None,
+    limit: int | None,
+    columns: str | None,
+) -> None:
+    """Rows that match a predicate (10 unless --limit says otherwise)."""
+    names = [c.strip() for c in columns.split(",")] if columns else None
+    table = obj.table(path, at)
+    obj.emit_table(table.to_arrow(predicate, names, 10 if limit is None else limit))
+
+
+@cli.command()
+@PATH
+@click.argument("predicate", required=False)
+@VERSION
+@click.pass_obj
+def count(obj: Context, path: str, predicate: str | None, at: int | None) -> None:
+    """How many rows match."""
+    rows = obj.table(path, at).count(predicate)
+    if obj.as_json:
+        obj.emit([{"count": rows}])
+    else:
+        print(rows)
+
+
+@cli.command()
+@PATH
+@click.argument("predicate")
+@VERSION
+@click.option("--format", "shape", type=click.Choice(["text", "json", "html"]), default="text")
+@click.option("--why", default=None, metavar="SPLIT", help="Why this split was kept or dropped.")
+@click.pass_obj
+def explain(
+    obj: Context, path: str, predicate: str, at: int | None, shape: str, why: str | None
+) -> None:
+    """Which splits a predicate needs, and why."""
+    plan = obj.table(path, at).plan(predicate)
+    print(plan.why(why) if why else plan.explain("json" if obj.as_json else shape))
+
+
+@cli.command()
+@PATH
+@click.argument("query")
+@VERSION
+@click.option("--limit", "-n", type=int, default=10, help="How many of the best rows.")
+@click.option("--columns", default=None, help="Comma-separated columns.")
+@click.option("--fields", default=None, help="Columns to search where the query names none.")
+@click.pass_obj
+def search(
+    obj: Context,
+    path: str,
+    query: str,
+    at: int | None,
+    limit: int,
+    columns: str | None,
+    fields: str | None,
+) -> None:
+    """The best rows for a search string, with their scores."""
+    names = [c.strip() for c in columns.split(",")] if columns else None
+    found = [c.strip() for c in fields.split(",")] if fields else None
+    obj.emit_table(obj.table(path, at).search(query, names, limit, fields=found))
+
+
+@cli.command()
+@PATH
+@click.pass_obj
+def stats(obj: Context, path: str) -> None:
+    """Which columns have statistics, in how many splits."""
+    obj.emit_table(_sql(obj, f"DESCRIBE INDEXTABLES STATS COVERAGE {_quoted(path)}"))
+
+
+# -- looking after it ----------------------------------------------------------------------------
+
+
+@cli.command()
+@PATH
+@click.pass_context
+def doctor(ctx: click.Context, path: str) -> None:
+    """Look for damage; exit code 3 when there is some."""
+    found = ctx.obj.table(path).doctor()
+    ctx.obj.emit([asdict(f) for f in found])
+    if any(f.severity == "error" for f in found):
+        ctx.exit(EXIT_DAMAGE)
+
+
+@cli.command()
+@PATH
+@WHERE
+@click.option("--target-size", default=None, metavar="SIZE", help="For example 1G.")
+@click.option("--max-dest-splits", type=int, default=None)
+@click.option("--max-source-splits", type=int, default=None)
+@click.pass_obj
+def merge(
+    obj: Context,
+    path: str,
+    where: str | None,
+    target_size: str | None,
+    max_dest_splits: int | None,
+    max_source_splits: int | None,
+) -> None:
+    """Merge small splits into larger ones."""
+    from indextables.config import parse_size
+    from indextables.maintenance.rows import as_dict
+
+    try:
+        size = None if target_size is None else parse_size(target_size)
+    except ValueError:
+        raise click.BadParameter(
+            f"'{target_size}' is not a size", param_hint="--target-size"
+        ) from None
+    result = obj.table(path).merge(
+        where=where,
+        target_size=size,
+        max_dest_splits=max_dest_splits,
+        max_source_splits=max_source_splits,
+    )
+    obj.emit([as_dict(result)])
+
+
+@cli.command()
+@PATH
+@click.option("--older-than-hours", type=int, default=None)
+@click.option("--log-retention-hours", type=int, default=None)
+@DRY_RUN
+@click.pass_obj
+def purge(
+    obj: Context,
+    path: str,
+    older_than_hours: int | None,
+    log_retention_hours: int | None,
+    dry_run: bool,
+) -> None:
+    """Delete files no readable version needs."""
+    from indextables.maintenance.rows import as_dict
+
+    result = obj.table(path).purge(
+        older_than_hours=older_than_hours,
+        log_retention_hours=log_retention_hours,
+        dry_run=dry_run,
+    )
+    obj.emit([as_dict(result)])
+
+
+@cli.command()
+@PATH
+@click.pass_obj
+def checkpoint(obj: Context, path: str) -> None:
+    """Write a checkpoint of the newest version."""
+    obj.emit_table(_sql(obj, f"CHECKPOINT INDEXTABLES {_quoted(path)}"))
+
+
+@cli.command()
+@PATH
+@click.pass_obj
+def compact(obj: Context, path: str) -> None:
+    """Write a checkpoint with its manifests rewritten."""
+    obj.emit_table(_sql(obj, f"COMPACT INDEXTABLES {_quoted(path)}"))
+
+
+@cli.command("drop-partitions")
+@PATH
+@click.argument("predicate")
+@click.pass_obj
+def drop_partitions(obj: Context, path: str, predicate: str) -> None:
+    """Remove the partitions that match."""
+    from indextables.maintenance.rows import as_dict
+
+    obj.emit([as_dict(obj.table(path).drop_partitions(predicate))])
+
+
+@cli.command()
+@PATH
+@click.argument("predicate")
+@DRY_RUN
+@click.pass_obj
+def delete(obj: Context, path: str, predicate: str, dry_run: bool) -> None:
+    """Delete the rows that match."""
+    from indextables.maintenance.rows import as_dict
+
+    obj.emit([as_dict(obj.table(path).delete(predicate, dry_run=dry_run))])
+
+
+@cli.command()
+@PATH
+@click.argument("version", type=int)
+@click.pass_obj
+def restore(obj: Context, path: str, version: int) -> None:
+    """Make the table what it was at a version."""
+    from indextables.maintenance.rows import as_dict
+
+    obj.emit([as_dict(obj.table(path).restore(version))])
+
+
+@cli.command("truncate-time-travel")
+@PATH
+@DRY_RUN
+@click.pass_obj
+def truncate(obj: Context, path: str, dry_run: bool) -> None:
+    """Forget old versions of the log."""
+    from indextables.maintenance.rows import as_dict
+
+    obj.emit([as_dict(obj.table(path).truncate_time_travel(dry_run=dry_run))])
+
+
+@cli.command()
+@click.argument("source")
+@click.argument("target")
+@click.pass_obj
+def repair(obj: Context, source: str, target: str) -> None:
+    """Write a fresh log at TARGET of the splits of SOURCE that still exist."""
+    text = f"REPAIR INDEXFILES TRANSACTION LOG {_quoted(source)} AT LOCATION {_quoted(target)}"
+    obj.emit_table(_sql(obj, text))
+
+
+@cli.command()
+@click.argument("text")
+@click.pass_obj
+def sql(obj: Context, text: str) -> None:
+    """Run one of our SQL commands."""
+    obj.emit_table(_sql(obj, text))
+
+
+@cli.command()
+@click.argument("words", nargs=-1)
+@click.pass_obj
+def config(obj: Context, words: tuple[str, ...]) -> None:
+    """The settings and their defaults; WORDS narrow the list."""
+    from indextables.config import SETTINGS
+
+    rows = [
+        {"key": s.full_key, "type": s.kind, "default": s.default, "meaning": s.doc}
+        for s in SETTINGS
+        if all(w.lower() in s.full_key.lower() for w in words)
+    ]
+    obj.emit(rows, "no such setting")
+
+
+@cli.group()
+def xref() -> None:
+    """Cross-references: which splits hold a term."""
+
+
+@xref.command("build")
+@PATH
+@WHERE
+@click.option("--force", is_flag=True, help="Rebuild also what is up to date.")
+@DRY_RUN
+@click.pass_obj
+def xref_build(obj: Context, path: str, where: str | None, force: bool, dry_run: bool) -> None:
+    """Build or update the cross-references."""
+    rows = obj.table(path).build_xref(where, force, dry_run)
+    obj.emit([asdict(r) for r in rows], "nothing to cross-reference")
+
+
+@xref.command("list")
+@PATH
+@click.pass_obj
+def xref_list(obj: Context, path: str) -> None:
+    """The cross-references, live and retired, and their coverage."""
+    obj.emit_table(_sql(obj, f"DESCRIBE INDEXTABLES TRANSACTION LOG {_quoted(path)} XREFS"))
+
+
+@xref.command("coverage")
+@PATH
+@click.pass_obj
+def xref_coverage(obj: Context, path: str) -> None:
+    """How many splits are covered."""
+    found = obj.table(path).xref_coverage()
+    obj.emit([{**asdict(found), "uncovered": found.uncovered, "percent": found.percent}])
+
+
+@cli.group()
+def index() -> None:
+    """Column indexes: value to row numbers."""
+
+
+@index.command("create")
+@PATH
+@click.argument("column")
+@click.pass_obj
+def index_create(obj: Context, path: str, column: str) -> None:
+    """Define an index and build it for all splits."""
+    obj.emit_table(_sql(obj, f"CREATE INDEX ON {_quoted(path)} (`{column}`)"))
+
+
+@index.command("drop")
+@PATH
+@click.argument("column")
+@click.pass_obj
+def index_drop(obj: Context, path: str, column: str) -> None:
+    """Forget an index."""
+    obj.emit_table(_sql(obj, f"DROP INDEX ON {_quoted(path)} (`{column}`)"))
+
+
+@index.command("build")
+@PATH
+@DRY_RUN
+@click.pass_obj
+def index_build(obj: Context, path: str, dry_run: bool) -> None:
+    """Build the defined indexes where they are missing."""
+    tail = " DRY RUN" if dry_run else ""
+    obj.emit_table(_sql(obj, f"INDEX SPLITS FOR {_quoted(path)}{tail}"))
+
+
+@index.command("list")
+@PATH
+@click.pass_obj
+def index_list(obj: Context, path: str) -> None:
+    """The defined indexes and their coverage."""
+    obj.emit_table(_sql(obj, f"DESCRIBE INDEXTABLES INDEXES {_quoted(path)}"))
