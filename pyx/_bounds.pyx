@@ -535,6 +535,62 @@ def text_ends(
             keys[i] = ordered_prefix(t.at, size, is_open[i])
 
 
+def common_prefix(
+    const uint8_t[::1] data not None,
+    const int64_t[::1] starts not None,
+    const int64_t[::1] sizes not None,
+    const uint8_t[::1] known not None,
+    const uint8_t[::1] seed not None,
+):
+    """How many bytes of ``seed`` every known text starts with."""
+    cdef int64_t n = known.shape[0], i, k, shared = seed.shape[0]
+    cdef Cursor c
+    cdef const uint8_t* text
+    check_lengths(n, n + 1, starts.shape[0], sizes.shape[0])
+    cursor_over(&c, data, 0)
+    with nogil:
+        for i in range(n):
+            if not known[i] or shared == 0:
+                continue
+            if starts[i] < 0 or sizes[i] < 0:
+                cursor_fail(&c, b"text offsets go backwards")
+            shared = min(shared, sizes[i])
+            cursor_seek(&c, <uint64_t>starts[i])
+            text = cursor_take(&c, <uint64_t>shared)
+            for k in range(shared):
+                if text[k] != seed[k]:
+                    shared = k
+                    break
+    return shared
+
+
+def text_keys(
+    const uint8_t[::1] data not None,
+    const int64_t[::1] starts not None,
+    const int64_t[::1] sizes not None,
+    const uint8_t[::1] known not None,
+    const uint8_t[::1] is_open not None,
+    int64_t skip,
+    int64_t[::1] keys not None,
+):
+    """Keys of the known texts without their first ``skip`` bytes, which all of them share."""
+    cdef int64_t n = known.shape[0], i
+    cdef Cursor c
+    cdef const uint8_t* text
+    check_lengths(n, n + 1, starts.shape[0], sizes.shape[0])
+    check_lengths(n, n + 1, keys.shape[0], is_open.shape[0])
+    cursor_over(&c, data, 0)
+    with nogil:
+        for i in range(n):
+            if not known[i]:
+                continue
+            if skip < 0 or starts[i] < 0 or sizes[i] < skip:
+                cursor_fail(&c, b"a text is shorter than what all texts share")
+            cursor_seek(&c, <uint64_t>starts[i])
+            text = cursor_take(&c, <uint64_t>sizes[i])
+            keys[i] = ordered_prefix(text + skip, sizes[i] - skip, is_open[i])
+
+
 def prefix_key(const uint8_t[::1] text not None, bint to_end=False):
     """The key of one string; ``to_end`` is the place after everything that starts with it."""
     return ordered_prefix(&text[0] if text.shape[0] else NULL, text.shape[0], to_end)

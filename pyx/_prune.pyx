@@ -8,6 +8,10 @@ relations decide everything: *disjoint* (no value of the split is in the ranges)
 Kernels look at the splits in ``selection`` (indices, ascending) or at all of them when it is
 ``None``; the verdict of ``selection[j]`` is ``result[j]``. Zones summarise runs of splits, so that
 a selective plan over a million splits reads a thousand numbers first.
+
+Where a miss excludes a split, a first pass without branches leaves those that touch the hull of
+all ranges; only they are looked at closely. Where splits are in no order, this is the difference
+between reading memory and guessing.
 """
 
 import numpy as np
@@ -15,8 +19,9 @@ import numpy as np
 cimport cython
 from libc.stdint cimport INT64_MAX, INT64_MIN
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
-from indextables.native._typedefs cimport int32_t, int64_t, uint8_t
+from indextables.native._typedefs cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef inline uint8_t weaken(uint8_t verdict, uint8_t facts) noexcept nogil:
@@ -32,20 +37,38 @@ cdef int check_selection(const int32_t[::1] selection, int64_t n) except -1:
     return 0
 
 
-# -- intervals of keys --------------------------------------------------------------------------
+cdef inline int64_t skip_excluded(const uint8_t[::1] verdicts, int64_t j) noexcept nogil:
+    """The next position from ``j`` on that is not excluded, eight at a time."""
+    cdef int64_t m = verdicts.shape[0]
+    cdef uint64_t word = 0
+    if j < m and verdicts[j] != CANNOT_MATCH:
+        return j
+    while j + 8 <= m:
+        memcpy(&word, &verdicts[j], 8)
+        if word:
+            break
+        j += 8
+    while j < m and verdicts[j] == CANNOT_MATCH:
+        j += 1
+    return j
 
-cdef inline uint8_t relate_one(
-    int64_t low, int64_t high, uint8_t facts, int64_t a, int64_t b,
-    uint8_t on_disjoint, uint8_t on_inside,
+
+cdef void touch_hull(
+    const int64_t[::1] lows, const int64_t[::1] highs, const int32_t[::1] selection,
+    bint everything, int64_t first, int64_t last, uint8_t[::1] out,
 ) noexcept nogil:
-    if facts & NOTHING:
-        return CANNOT_MATCH
-    if high < a or low > b:
-        return weaken(on_disjoint, facts)
-    if low >= a and high <= b:
-        return weaken(on_inside, facts)
-    return MAY_MATCH
+    """``MAY_MATCH`` where an interval of keys touches [first, last], else ``CANNOT_MATCH``."""
+    cdef int64_t j, i
+    if everything:
+        for i in range(out.shape[0]):
+            out[i] = <uint8_t>((highs[i] >= first) & (lows[i] <= last))
+    else:
+        for j in range(out.shape[0]):
+            i = selection[j]
+            out[j] = <uint8_t>((highs[i] >= first) & (lows[i] <= last))
 
+
+# -- intervals of keys --------------------------------------------------------------------------
 
 cdef inline int64_t first_not_below(const int64_t[::1] ends, int64_t low) noexcept nogil:
     """The first range whose upper end is at least ``low``."""
@@ -64,11 +87,13 @@ cdef inline uint8_t relate_many(
     const int64_t[::1] starts, const int64_t[::1] ends,
     uint8_t on_disjoint, uint8_t on_inside,
 ) noexcept nogil:
-    cdef int64_t k
+    cdef int64_t k, last = ends.shape[0] - 1
     if facts & NOTHING:
         return CANNOT_MATCH
+    if last < 0 or high < starts[0] or low > ends[last]:
+        return weaken(on_disjoint, facts)
     k = first_not_below(ends, low)
-    if k == ends.shape[0] or starts[k] > high:
+    if starts[k] > high:
         return weaken(on_disjoint, facts)
     if low >= starts[k] and high <= ends[k]:
         return weaken(on_inside, facts)
@@ -94,21 +119,18 @@ def relate_ranges(
     if not everything:
         check_selection(selection, n)
     m = n if everything else selection.shape[0]
-    result = np.empty(m, np.uint8)
+    result = np.full(m, MAY_MATCH, np.uint8)
     cdef uint8_t[::1] out = result
     with nogil:
-        if ranges == 1:
-            for j in range(m):
-                i = j if everything else selection[j]
-                out[j] = relate_one(
-                    lows[i], highs[i], facts[i], starts[0], ends[0], on_disjoint, on_inside
-                )
-        else:
-            for j in range(m):
-                i = j if everything else selection[j]
-                out[j] = relate_many(
-                    lows[i], highs[i], facts[i], starts, ends, on_disjoint, on_inside
-                )
+        if on_disjoint == CANNOT_MATCH and ranges > 0:
+            touch_hull(lows, highs, selection, everything, starts[0], ends[ranges - 1], out)
+        j = skip_excluded(out, 0)
+        while j < m:
+            i = j if everything else selection[j]
+            out[j] = relate_many(
+                lows[i], highs[i], facts[i], starts, ends, on_disjoint, on_inside
+            )
+            j = skip_excluded(out, j + 1)
     return result
 
 
@@ -123,6 +145,8 @@ cdef class TextRanges:
     cdef readonly int64_t count
     cdef bint from_bottom
     cdef bint to_top
+    cdef int64_t first_key          # keys of the outermost ends
+    cdef int64_t last_key
 
     def __cinit__(self, list ends not None):
         self.cuts = NULL
@@ -153,6 +177,8 @@ cdef class TextRanges:
             self.cuts[i].kind = kind
             if view.shape[0] > 0:
                 self.cuts[i].text = &view[0]
+        self.first_key = INT64_MIN if self.from_bottom else self.cuts[0].key
+        self.last_key = INT64_MAX if self.to_top else self.cuts[last].key
 
     def __dealloc__(self):
         free(self.cuts)
@@ -160,7 +186,10 @@ cdef class TextRanges:
 
 @cython.final
 cdef class TextColumn:
-    """Lower or upper texts: ``data[starts[i]:starts[i] + sizes[i]]``, and their keys."""
+    """Lower or upper texts: ``data[starts[i]:starts[i] + sizes[i]]``, and their keys.
+
+    The key of a text that is not known is the lowest or the highest there is.
+    """
 
     cdef const uint8_t[::1] data
     cdef const int64_t[::1] starts
@@ -252,12 +281,19 @@ def relate_texts(
     if not everything:
         check_selection(selection, n)
     m = n if everything else selection.shape[0]
-    result = np.empty(m, np.uint8)
+    result = np.full(m, MAY_MATCH, np.uint8)
     cdef uint8_t[::1] out = result
     with nogil:
-        for j in range(m):
+        if on_disjoint == CANNOT_MATCH:
+            touch_hull(
+                lows.keys, highs.keys, selection, everything,
+                ranges.first_key, ranges.last_key, out,
+            )
+        j = skip_excluded(out, 0)
+        while j < m:
             i = j if everything else selection[j]
             out[j] = relate_text(lows, highs, facts[i], i, ranges, on_disjoint, on_inside)
+            j = skip_excluded(out, j + 1)
     return result
 
 
@@ -324,10 +360,11 @@ def narrow(const int32_t[::1] selection, const uint8_t[::1] verdicts not None):
     cdef int32_t[::1] out = result
     kept = 0
     with nogil:
-        for j in range(m):
-            if verdicts[j] != CANNOT_MATCH:
-                out[kept] = <int32_t>j if everything else selection[j]
-                kept += 1
+        j = skip_excluded(verdicts, 0)
+        while j < m:
+            out[kept] = <int32_t>j if everything else selection[j]
+            kept += 1
+            j = skip_excluded(verdicts, j + 1)
     return result
 
 

@@ -27,14 +27,12 @@ from indextables.native import _bounds, _prune
 from indextables.planner import stats
 from indextables.planner.ranges import Rangeable, ranges_of
 from indextables.planner.stats import (
-    KEY_MAX,
-    KEY_MIN,
     BoundsColumn,
     KeyColumn,
     TextBounds,
     kind_of,
 )
-from indextables.planner.strings import matches
+from indextables.planner.strings import KEY_MAX, KEY_MIN, matches
 from indextables.planner.verdict import (
     ALL_NULL,
     CANNOT_MATCH,
@@ -148,10 +146,11 @@ def _text_points(texts: list[str | None], is_null: npt.NDArray[np.bool_]) -> Tex
     usable = np.array([bool(t) for t in texts], np.uint8)
     sure = np.ones(n, np.uint8)
     _bounds.text_ends(data, offsets, usable, sure, sure, sizes, keys, known, is_open, upper=True)
-    points = _prune.TextColumn(data, np.ascontiguousarray(offsets[:-1]), sizes, keys)
     facts = np.where(is_null, ALL_NULL, np.where(known, NO_NULL | HAS_LOW | HAS_HIGH, 0))
     low_keys, high_keys = np.where(known, keys, KEY_MIN), np.where(known, keys, KEY_MAX)
-    return TextBounds(points, points, low_keys, high_keys, facts.astype(np.uint8))
+    starts = np.ascontiguousarray(offsets[:-1])
+    lows, highs = (_prune.TextColumn(data, starts, sizes, k) for k in (low_keys, high_keys))
+    return TextBounds(lows, highs, low_keys, high_keys, facts.astype(np.uint8))
 
 
 # -- tests --------------------------------------------------------------------------------------

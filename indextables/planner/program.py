@@ -141,7 +141,7 @@ class RangeNode(LeafNode):
         self.snapshot = snapshot
         self.ranges = ranges
         self.column = leaf.column
-        self.cost = (2 if ranges.text is None else 4) + (len(ranges.starts) > 1)
+        self.cost = 4 + (len(ranges.cuts) > 2) if ranges.cuts else 2 + (len(ranges.starts) > 1)
 
     def test(self, selection: Selection | None) -> Verdicts:
         column = bounds_of(self.snapshot, self.column.name, self.column.dtype)

@@ -23,18 +23,19 @@ import numpy as np
 from indextables.expr.predicate import Compare, InSet, Match, Op, StringMatch
 from indextables.native import _prune
 from indextables.planner.stats import (
-    KEY_MAX,
-    KEY_MIN,
     BoundsColumn,
-    KeyColumn,
+    TextBounds,
     kind_of,
     literal_key,
 )
 from indextables.planner.strings import (
     AFTER,
     BEFORE,
+    KEY_MAX,
+    KEY_MIN,
     Cut,
     cut,
+    cut_key,
     parse_like,
     point_ranges,
     prefix_range,
@@ -52,13 +53,13 @@ Rangeable = Compare | InSet | StringMatch
 _OPPOSITE = {CANNOT_MATCH: MUST_MATCH, MAY_MATCH: MAY_MATCH, MUST_MATCH: CANNOT_MATCH}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranges:
-    """Ranges of keys, and for strings the exact ranges between cuts."""
+    """Ranges of keys, or for strings of ``cuts``: low, high, low, high, ..."""
 
     starts: Int64s
     ends: Int64s
-    text: _prune.TextRanges | None = None
+    cuts: tuple[Cut | None, ...] = ()
     on_disjoint: int = CANNOT_MATCH
     on_inside: int = MUST_MATCH
 
@@ -73,28 +74,43 @@ class Ranges:
 
     def verdicts(self, column: BoundsColumn, selection: Selection | None) -> Verdicts:
         """One verdict for each selected interval of the column."""
-        if isinstance(column, KeyColumn):
-            exact = column.exact
-            return _prune.relate_ranges(
+        if isinstance(column, TextBounds):
+            return _prune.relate_texts(
                 column.lows,
                 column.highs,
                 column.facts,
                 selection,
-                self.starts,
-                self.ends,
-                self.on_disjoint if exact or self.on_disjoint == CANNOT_MATCH else MAY_MATCH,
-                self.on_inside if exact else MAY_MATCH,
+                self._text(column.common),
+                self.on_disjoint,
+                self.on_inside,
             )
-        assert self.text is not None
-        return _prune.relate_texts(
+        exact = column.exact
+        starts, ends = (self.starts, self.ends) if exact else self._hull(column.common)
+        return _prune.relate_ranges(
             column.lows,
             column.highs,
             column.facts,
             selection,
-            self.text,
-            self.on_disjoint,
-            self.on_inside,
+            starts,
+            ends,
+            self.on_disjoint if exact or self.on_disjoint == CANNOT_MATCH else MAY_MATCH,
+            self.on_inside if exact else MAY_MATCH,
         )
+
+    def _text(self, common: bytes) -> _prune.TextRanges:
+        """The ranges with keys for columns whose strings share a beginning."""
+        placed = self.__dict__.setdefault("placed", {})
+        if common not in placed:
+            ends = [None if c is None else (*c, cut_key(c, common)) for c in self.cuts]
+            placed[common] = _prune.TextRanges(ends)
+        found: _prune.TextRanges = placed[common]
+        return found
+
+    def _hull(self, common: bytes) -> tuple[Int64s, Int64s]:
+        """Ranges of keys that hold the ranges of strings."""
+        lows = [KEY_MIN if c is None else cut_key(c, common) for c in self.cuts[::2]]
+        highs = [KEY_MAX if c is None else cut_key(c, common) for c in self.cuts[1::2]]
+        return _merged(np.array(lows, np.int64), np.array(highs, np.int64))
 
 
 def ranges_of(leaf: Rangeable) -> Ranges | None:
@@ -151,12 +167,11 @@ def _point_keys(kind: str, values: tuple[Any, ...]) -> Ranges | None:
 # -- strings ------------------------------------------------------------------------------------
 
 
+_NO_KEYS = np.zeros(0, np.int64)
+
+
 def _between(ends: list[Cut | None]) -> Ranges:
-    """String ranges, with their hull in keys for columns that keep nothing but keys."""
-    lows = [KEY_MIN if c is None else c[2] for c in ends[::2]]
-    highs = [KEY_MAX if c is None else c[2] for c in ends[1::2]]
-    starts, stops = np.array(lows, np.int64), np.array(highs, np.int64)
-    return Ranges(*_merged(starts, stops), text=_prune.TextRanges(ends))
+    return Ranges(_NO_KEYS, _NO_KEYS, tuple(ends))
 
 
 def _merged(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:

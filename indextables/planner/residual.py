@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ from indextables.planner.verdict import CANNOT_MATCH, MAY_MATCH, MUST_MATCH, Sel
 
 MOST_GROUPS = 16
 MOST_LEAVES = 32
+SMALL_CODES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,19 @@ def residual_groups(program: Program, selection: Selection) -> list[ResidualGrou
 
 def _by_code(codes: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.int64]]:
     """Positions by code, at most ``MOST_GROUPS`` lists; the last takes all rarer codes."""
-    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    inverse, counts = _numbered(codes)
     order = np.argsort(-counts, kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.minimum(np.arange(len(order)), MOST_GROUPS - 1)
     ranked = rank[inverse]
     return [np.flatnonzero(ranked == k) for k in range(min(len(order), MOST_GROUPS))]
+
+
+def _numbered(codes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The distinct codes numbered: the number of each element, and how often each occurs."""
+    if int(codes.max()) >= SMALL_CODES:
+        _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+        return inverse, counts
+    found = np.bincount(codes.astype(np.int64))
+    numbers = np.cumsum(found > 0) - 1
+    return numbers[codes.astype(np.int64)], found[found > 0]

@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.native import _bounds, _prune
+from indextables.planner.strings import KEY_MAX, KEY_MIN
 from indextables.planner.verdict import (
     ALL_NULL,
     EMPTY,
@@ -42,8 +43,7 @@ from indextables.planner.verdict import (
 
 ZONE = 1024
 ZONES_ABOVE = 16 * ZONE
-KEY_MIN = -(1 << 63)
-KEY_MAX = (1 << 63) - 1
+LONGEST_COMMON = 256
 
 
 class Texts(Protocol):
@@ -70,30 +70,36 @@ class StatSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """Intervals of keys. With ``exact`` keys order as the values do; else ties decide nothing."""
+    """Intervals of keys. With ``exact`` keys order as the values do; else ties decide nothing.
+
+    Keys of strings are the eight bytes behind ``common``, the beginning that all of them share.
+    """
 
     lows: Int64s
     highs: Int64s
     facts: Verdicts
     exact: bool = True
+    common: bytes = b""
 
     def zones(self) -> KeyColumn:
-        return KeyColumn(*_prune.zone_bounds(self.lows, self.highs, self.facts, ZONE), self.exact)
+        bounds = _prune.zone_bounds(self.lows, self.highs, self.facts, ZONE)
+        return KeyColumn(*bounds, self.exact, self.common)
 
 
 @dataclass(frozen=True, slots=True)
 class TextBounds:
-    """Intervals of strings; the keys are their first eight bytes."""
+    """Intervals of strings; the keys are the eight bytes behind their ``common`` beginning."""
 
     lows: _prune.TextColumn
     highs: _prune.TextColumn
     low_keys: Int64s
     high_keys: Int64s
     facts: Verdicts
+    common: bytes = b""
 
     def zones(self) -> KeyColumn:
         bounds = _prune.zone_bounds(self.low_keys, self.high_keys, self.facts, ZONE)
-        return KeyColumn(*bounds, exact=False)
+        return KeyColumn(*bounds, exact=False, common=self.common)
 
 
 BoundsColumn = KeyColumn | TextBounds
@@ -360,19 +366,59 @@ def _key_bounds(snapshot: Any, column: str, dtype: pa.DataType) -> KeyColumn:
 
 
 def _text_bounds(snapshot: Any, column: str) -> TextBounds | None:
-    low = snapshot.stat_column("min", column)
-    high = snapshot.stat_column("max", column)
-    if low is None and high is None:
+    ends = snapshot.stat_column("min", column), snapshot.stat_column("max", column)
+    if ends == (None, None):
         return None
     parts = _derive(snapshot, ("planner.text", column), lambda source: measure_text(source, column))
-    sizes_keys = [np.ascontiguousarray(parts[:, k]) for k in range(4)]
-    low_column = _text_column(low, sizes_keys[0], sizes_keys[1])
-    high_column = _text_column(high, sizes_keys[2], sizes_keys[3])
     facts = parts[:, 4].astype(np.uint8)
-    return TextBounds(low_column, high_column, sizes_keys[1], sizes_keys[3], facts)
+    low = _End.of(ends[0], parts[:, 0], parts[:, 1], facts & HAS_LOW != 0)
+    high = _End.of(ends[1], parts[:, 2], parts[:, 3], facts & HAS_HIGH != 0)
+    is_open = (facts & HIGH_OPEN != 0).view(np.uint8)
+    common = _shared_beginning((low, high))
+    if common:
+        low.place_behind(common, np.zeros_like(is_open))
+        high.place_behind(common, is_open)
+    return TextBounds(low.column(), high.column(), low.keys, high.keys, facts, common)
 
 
-def _text_column(texts: Texts | None, sizes: Int64s, keys: Int64s) -> _prune.TextColumn:
-    if texts is None:
-        return _prune.TextColumn(np.zeros(0, np.uint8), np.zeros_like(sizes), sizes, keys)
-    return _prune.TextColumn(texts.data, np.ascontiguousarray(texts.offsets[:-1]), sizes, keys)
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The lower or the upper texts of a column."""
+
+    data: npt.NDArray[np.uint8]
+    starts: Int64s
+    sizes: Int64s
+    keys: Int64s
+    known: Verdicts
+
+    @classmethod
+    def of(
+        cls, texts: Texts | None, sizes: Int64s, keys: Int64s, known: npt.NDArray[np.bool_]
+    ) -> _End:
+        data = np.zeros(0, np.uint8) if texts is None else texts.data
+        starts = np.zeros(len(sizes), np.int64) if texts is None else texts.offsets[:-1]
+        ints = [np.ascontiguousarray(a) for a in (starts, sizes, keys)]
+        return cls(data, ints[0], ints[1], ints[2], known.view(np.uint8))
+
+    def place_behind(self, common: bytes, is_open: Verdicts) -> None:
+        """Make the keys of what follows the common beginning."""
+        buffers = self.data, self.starts, self.sizes, self.known, is_open
+        _bounds.text_keys(*buffers, len(common), self.keys)
+
+    def column(self) -> _prune.TextColumn:
+        return _prune.TextColumn(self.data, self.starts, self.sizes, self.keys)
+
+
+def _shared_beginning(ends: tuple[_End, _End]) -> bytes:
+    """What every known text of a column starts with."""
+    shared: bytes | None = None
+    for end in ends:
+        if not end.known.any():
+            continue
+        if shared is None:
+            first = int(np.argmax(end.known))
+            size = min(int(end.sizes[first]), LONGEST_COMMON)
+            shared = end.data[end.starts[first] : end.starts[first] + size].tobytes()
+        count = _bounds.common_prefix(end.data, end.starts, end.sizes, end.known, shared)
+        shared = shared[:count]
+    return shared or b""

@@ -27,7 +27,8 @@ from indextables.expr.predicate import Match
 from indextables.native._bounds import prefix_key
 
 BEFORE, AFTER, END = 0, 1, 2
-Cut: TypeAlias = tuple[bytes, int, int]
+Cut: TypeAlias = tuple[bytes, int]
+KEY_MIN, KEY_MAX = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,18 @@ class Pattern:
 
 
 def cut(text: str, kind: int) -> Cut:
-    data = text.encode()
-    return data, kind, prefix_key(data, kind == END)
+    """The place before, after or at the end of a string."""
+    return text.encode(), kind
+
+
+def cut_key(place: Cut, common: bytes = b"") -> int:
+    """The key of a cut among strings that all start with ``common``."""
+    data, kind = place
+    if data.startswith(common):
+        return prefix_key(data[len(common) :], kind == END)
+    if common.startswith(data):
+        return KEY_MAX if kind == END else KEY_MIN
+    return KEY_MIN if data < common else KEY_MAX
 
 
 def prefix_range(prefix: str) -> list[Cut | None]:

@@ -24,7 +24,8 @@ from indextables.planner.program import (
     RangeNode,
     ValueNode,
 )
-from indextables.planner.stats import KEY_MAX, BoundsColumn, TextBounds, bounds_of
+from indextables.planner.stats import BoundsColumn, TextBounds, bounds_of
+from indextables.planner.strings import KEY_MAX
 from indextables.planner.verdict import (
     ALL_NULL,
     CANNOT_MATCH,

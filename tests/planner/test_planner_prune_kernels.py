@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indextables.native import _prune
-from indextables.planner.strings import AFTER, BEFORE, END, cut
+from indextables.planner.strings import AFTER, BEFORE, END, KEY_MAX, KEY_MIN, cut_key
 from indextables.planner.verdict import (
     ALL_NULL,
     CANNOT_MATCH,
@@ -24,6 +24,10 @@ from indextables.planner.verdict import (
 )
 
 I64, U8, I32 = np.int64, np.uint8, np.int32
+
+
+def cut(text: str, kind: int) -> tuple[bytes, int, int]:
+    return text.encode(), kind, cut_key((text.encode(), kind))
 
 
 def relate(low: int, high: int, ranges: list[tuple[int, int]], facts: int = NO_NULL) -> int:
@@ -73,11 +77,12 @@ def text_verdict(
     no_null: bool = True,
 ) -> int:
     low_cut, high_cut = cut(low or "", BEFORE), cut(high or "", END if is_open else AFTER)
+    keys = KEY_MIN if low is None else low_cut[2], KEY_MAX if high is None else high_cut[2]
     columns = [
         _prune.TextColumn(
-            np.frombuffer(c[0], U8), np.zeros(1, I64), np.array([len(c[0])], I64), np.array([c[2]])
+            np.frombuffer(c[0], U8), np.zeros(1, I64), np.array([len(c[0])], I64), np.array([key])
         )
-        for c in (low_cut, high_cut)
+        for c, key in zip((low_cut, high_cut), keys, strict=True)
     ]
     facts = (HAS_LOW if low is not None else 0) | (HAS_HIGH if high is not None else 0)
     facts |= (HIGH_OPEN if is_open else 0) | (NO_NULL if no_null else 0)
