@@ -19,15 +19,15 @@ read, a listing that changed. Avro states and shared manifests follow the rules 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from indextables.config import Config
 from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageError
+from indextables.log import gc
 from indextables.log.checkpoint import is_readable
 from indextables.log.checkpoint_json import part_names
 from indextables.log.codec import decode_lines
-from indextables.log.versions import LogListing, checkpoint_path, version_path
+from indextables.log.versions import LogListing, checkpoint_path, digits, state_dir, version_path
 from indextables.storage.base import ObjectInfo, Store
 
 logger = logging.getLogger(__name__)
@@ -85,8 +85,7 @@ def plan_cleanup(
         for version, info in sorted(listing.versions.items())
         if 0 < version < min(report.anchor, newest) and limits.is_expired(info, limits.log_ms)
     ]
-    latest = max({*listing.checkpoints, *listing.states})
-    keep = {report.anchor, latest}
+    keep = {max({*listing.checkpoints, *listing.states}), *needed_checkpoints(listing, report)}
     report.checkpoints = [
         version
         for version, info in sorted(listing.checkpoints.items())
@@ -119,6 +118,38 @@ def find_anchor(
         if is_readable(store, version, listing, config):
             return version
     return None
+
+
+def needed_checkpoints(listing: LogListing, report: CleanupReport) -> set[int]:
+    """Checkpoints that the remaining version files are read from, besides version 0."""
+    found = set() if report.anchor is None else {report.anchor}
+    remaining = sorted(set(listing.versions) - {0, *report.versions})
+    if remaining and remaining[0] > 1:
+        later = [v for v in (*listing.checkpoints, *listing.states) if v >= remaining[0] - 1]
+        found.update([min(later)] if later else [])
+    return found
+
+
+def clean_states(
+    store: Store, config: Config, listing: LogListing, report: CleanupReport, now_ms: int
+) -> None:
+    """Delete expired states and the manifests only they needed, by the rules of ``gc``."""
+    if not listing.states:
+        return
+    protect = needed_checkpoints(listing, report)
+    done = gc.collect(store, config, protect=protect, now_ms=now_ms, dry_run=report.dry_run)
+    report.states = done.states
+    report.manifests = done.manifests
+    report.failed += done.failed
+
+
+def has_expired_state(store: Store, config: Config, listing: LogListing, now_ms: int) -> bool:
+    """Cheap look whether ``clean_states`` could find anything: is the oldest state too old?"""
+    if len(listing.states) <= config["state.retention.versions"]:
+        return False
+    oldest = list(store.list(state_dir(min(listing.states))))
+    limit = now_ms - config["state.retention.hours"] * 3_600_000
+    return all(info.modified_ms < limit for info in oldest)
 
 
 def _deletable_parts(
@@ -154,27 +185,26 @@ def _listed_parts(store: Store, version: int, listing: LogListing) -> set[str] |
 
 
 def execute(store: Store, config: Config, report: CleanupReport) -> CleanupReport:
-    """Delete what the plan says: checkpoints' own files before their parts, oldest first."""
+    """Delete what the plan says; a checkpoint's parts only once its own file is gone."""
     if report.dry_run:
         return report
     fail = config["cleanup.failurePolicy"] == "fail"
-    report.checkpoints = [
-        v for v in report.checkpoints if _delete(store, [checkpoint_path(v)], report, fail)
-    ]
-    report.parts = [path for path in report.parts if _delete(store, [path], report, fail)]
-    report.versions = [
-        v for v in report.versions if _delete(store, [version_path(v)], report, fail)
-    ]
+    gone = [v for v in report.checkpoints if _delete(store, checkpoint_path(v), report, fail)]
+    stays = {digits(v) for v in report.checkpoints if v not in gone}
+    parts = [path for path in report.parts if path.rpartition("/")[2][:20] not in stays]
+    report.checkpoints = gone
+    report.parts = [path for path in parts if _delete(store, path, report, fail)]
+    report.versions = [v for v in report.versions if _delete(store, version_path(v), report, fail)]
     return report
 
 
-def _delete(store: Store, paths: Iterable[str], report: CleanupReport, fail: bool) -> bool:
+def _delete(store: Store, path: str, report: CleanupReport, fail: bool) -> bool:
     try:
-        store.delete(list(paths))
+        store.delete([path])
     except StorageError as error:
         if fail:
             raise
-        logger.warning("could not delete %s: %s", ", ".join(paths), error)
-        report.failed += paths
+        logger.warning("could not delete %s: %s", path, error)
+        report.failed.append(path)
         return False
     return True

@@ -28,7 +28,14 @@ from indextables.errors import (
 from indextables.log import cache as caching
 from indextables.log.actions import Metadata, Protocol
 from indextables.log.checkpoint import Checkpoint, write_checkpoint
-from indextables.log.cleanup import CleanupReport, Limits, execute, plan_cleanup
+from indextables.log.cleanup import (
+    CleanupReport,
+    Limits,
+    clean_states,
+    execute,
+    has_expired_state,
+    plan_cleanup,
+)
 from indextables.log.codec import decode_actions, encode_actions
 from indextables.log.commit import CommitLoop
 from indextables.log.history import HistoryEntry, read_history, to_millis, version_at, version_time
@@ -288,7 +295,7 @@ class TransactionLog(XRefMethods):
     def _try_checkpoint(self) -> Exception | None:
         try:
             self.checkpoint()
-            self.cleanup()
+            self._cleanup(None, None, thorough=False)
         except Exception as error:
             logger.warning("%s: no checkpoint after the commit: %s", self.path, error)
             return error
@@ -307,11 +314,21 @@ class TransactionLog(XRefMethods):
         self, *, retention_ms: int | None = None, dry_run: bool | None = None
     ) -> CleanupReport:
         """Delete log files that a checkpoint made superfluous; ``cleanup`` has the rules."""
-        limits = Limits.of(self.config, _now_ms(), retention_ms)
+        return self._cleanup(retention_ms, dry_run, thorough=True)
+
+    def _cleanup(
+        self, retention_ms: int | None, dry_run: bool | None, *, thorough: bool
+    ) -> CleanupReport:
+        now_ms = _now_ms()
+        limits = Limits.of(self.config, now_ms, retention_ms)
         newest = self.newest()[0].version
-        report = plan_cleanup(self.store, self.config, list_log(self.store), newest, limits)
+        listing = list_log(self.store)
+        report = plan_cleanup(self.store, self.config, listing, newest, limits)
         report.dry_run = self.config["cleanup.dryRun"] if dry_run is None else dry_run
-        return execute(self.store, self.config, report)
+        execute(self.store, self.config, report)
+        if thorough or has_expired_state(self.store, self.config, listing, now_ms):
+            clean_states(self.store, self.config, listing, report, now_ms)
+        return report
 
     def upgrade_protocol(
         self,

@@ -37,6 +37,7 @@ QUICK = {
     "state.cache.enabled": False,
 }
 _NAMES = itertools.count()
+_STORES: list[Store] = []
 
 
 def config(**values: Any) -> Config:
@@ -45,7 +46,19 @@ def config(**values: Any) -> Config:
 
 
 def memory_store() -> Store:
-    return open_store(f"memory://log-tests-{next(_NAMES)}")
+    """An empty store; it is emptied again when the test ends."""
+    store = open_store(f"memory://log-tests-{next(_NAMES)}")
+    _STORES.append(store)
+    return store
+
+
+def forget(store: Store) -> None:
+    store.delete([info.path for info in store.list("", recursive=True)])
+
+
+def forget_stores() -> None:
+    while _STORES:
+        forget(_STORES.pop())
 
 
 def new_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from indextables.log.cleanup import Limits, plan_cleanup
 from indextables.log.log import TransactionLog
 from indextables.log.versions import LOG_DIR, checkpoint_path, list_log, part_name, version_path
 from indextables.storage.base import ObjectInfo
-from indextables.storage.testing import WrappedStore
+from indextables.storage.testing import RecordingStore, WrappedStore
 
 DAY_MS = 86_400_000
 NOW = 1_000 * DAY_MS
@@ -202,3 +203,43 @@ def test_a_version_that_comes_back_below_the_checkpoint_is_ignored() -> None:
     again = reopen(log)
     assert names(again) == [f"s{i}" for i in range(6)]
     assert append(again, "x").version == 7
+
+
+EAGER = {"state.retention.versions": 1, "state.retention.hours": 0}
+
+
+def test_states_expire_but_never_one_that_versions_are_read_from() -> None:
+    log = new_table(checkpoint__interval=2)
+    for i in range(9):
+        append(log, f"s{i}")
+    time.sleep(0.002)
+    eager = TransactionLog(log.path, log.store, config(**EAGER))
+    assert eager.cleanup(dry_run=True).states == [2, 4, 6]
+    log.store.delete([version_path(v) for v in (1, 2, 3, 4)])
+    assert eager.cleanup().states == [2, 6]
+    assert names(reopen(log), 5) == [f"s{i}" for i in range(5)]
+    assert names(reopen(log)) == [f"s{i}" for i in range(9)]
+
+
+def test_manifests_go_with_the_last_state_that_needs_them() -> None:
+    log = new_table(checkpoint__enabled=False, state__gc__minManifestAgeHours=0, **EAGER)
+    append(log, "a")
+    log.checkpoint()
+    append(log, "b")
+    log.checkpoint(compact=True)
+    time.sleep(0.002)
+    report = log.cleanup()
+    assert report.states == [1]
+    assert len(report.manifests) == 1
+    assert names(reopen(log)) == ["a", "b"]
+
+
+def test_automatic_clean_up_looks_at_one_state_only() -> None:
+    log = new_table(checkpoint__interval=2)
+    for i in range(12):
+        append(log, f"s{i}")
+    store = RecordingStore(log.store)
+    writer = TransactionLog(log.path, store, log.config)
+    append(writer, "x")
+    append(writer, "y")
+    assert sum(c.op == "list" and "state-v" in c.path for c in store.calls) == 1

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from log_helpers import MAPPING, config, memory_store, new_table, reopen, split
+from log_helpers import MAPPING, config, forget, memory_store, new_table, reopen, split
 
 from indextables.errors import CommitConflictError, VersionNotFoundError
+from indextables.log import cache
 from indextables.log.actions import Action, SkipFile
 from indextables.log.loader import reachable_versions
 from indextables.log.log import TransactionLog
@@ -27,6 +28,12 @@ from indextables.log.versions import list_log
 EXAMPLES = int(os.environ.get("INDEXTABLES_MODEL_EXAMPLES", "25"))
 STEPS = int(os.environ.get("INDEXTABLES_MODEL_STEPS", "30"))
 
+EAGER = {
+    "state.retention.versions": 1,
+    "state.retention.hours": -1,
+    "state.gc.minManifestAgeHours": -1,
+    "checkpointRetention.duration": -1,
+}
 FORMATS: dict[str, dict[str, Any]] = {
     "avro": {"state__format": "avro", "state__entriesPerManifest": 4},
     "json": {"state__format": "json"},
@@ -45,12 +52,17 @@ class LogMachine(RuleBasedStateMachine):
             partitioned=True,
             checkpoint__interval=interval,
             **FORMATS[form],
+            **EAGER,
         )
         self.live: dict[str, int] = {}
         self.skipped: set[str] = set()
         self.versions: list[tuple[dict[str, int], set[str]]] = [({}, set())]
         self.counter = 0
-        self.earliest_kept = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "log"):
+            forget(self.log.store)
+            cache.SHARED.invalidate()
 
     # -- helpers --------------------------------------------------------------------------------
 
