@@ -20,6 +20,7 @@ from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
+from indextables.expr.searchbind import query_fields
 from indextables.planner import Planner
 from indextables.splits.access import matching_rows, read_split, scored_rows
 from indextables.splits.reader import SplitReader
@@ -61,7 +62,7 @@ def search(table: Table, request: Request) -> pa.Table:
         request.query, default_fields=fields, mapping=table.mapping, schema=table.schema
     )
     where = planner.bind(request.where)
-    text = TextMatch(query, tuple(fields), request.query, "indexquery")
+    text = TextMatch(query, tuple(query_fields(query) or fields), request.query, "indexquery")
     plan = planner.plan(conjunction([text, where]), columns=request.columns)
     plan.check_decidable()
     table.last_plan = plan
@@ -132,7 +133,7 @@ def _fetch(
     result = found.select(schema.names)
     result = result.append_column(SCORE, pa.array([h.score for h in top], pa.float32()))
     if snippet:
-        from indextables.splits.snippets import snippets
+        from indextables.table.snippets import snippets
 
         texts = snippets(query, snippet, found.column(snippet), table.mapping)
         result = result.append_column(SNIPPET, pa.array(texts, pa.string()))
