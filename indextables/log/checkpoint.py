@@ -29,7 +29,7 @@ from indextables.log.manifest import StateManifest
 from indextables.log.protocol import AVRO_STATE, check_readable, raised, supports
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.state import load_state, read_state, write_state
-from indextables.log.versions import LogListing, checkpoint_path, list_log, state_dir, version_path
+from indextables.log.versions import LogListing, list_log, state_dir, version_path
 from indextables.storage.base import Store
 
 _BATCH = 32
@@ -245,13 +245,4 @@ def is_readable(store: Store, version: int, listing: LogListing, config: Config)
         load_checkpoint(store, version, listing, config)
     except IndexTablesError:
         return False
-    return True
-
-
-def checkpoint_exists(store: Store, version: int) -> bool:
-    """Is there a checkpoint of this version, of either format?"""
-    try:
-        read_state(store, version)
-    except ObjectNotFoundError:
-        return store.exists(checkpoint_path(version))
     return True

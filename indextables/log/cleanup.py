@@ -121,13 +121,12 @@ def find_anchor(
 
 
 def needed_checkpoints(listing: LogListing, report: CleanupReport) -> set[int]:
-    """Checkpoints that the remaining version files are read from, besides version 0."""
-    found = set() if report.anchor is None else {report.anchor}
-    remaining = sorted(set(listing.versions) - {0, *report.versions})
-    if remaining and remaining[0] > 1:
-        later = [v for v in (*listing.checkpoints, *listing.states) if v >= remaining[0] - 1]
-        found.update([min(later)] if later else [])
-    return found
+    """The checkpoint that the remaining version files are read from, unless that is version 0."""
+    if report.anchor is not None:
+        return {report.anchor}
+    first = min((v for v in listing.versions if v > 0), default=1)
+    later = [v for v in (*listing.checkpoints, *listing.states) if v >= first - 1]
+    return {min(later)} if first > 1 and later else set()
 
 
 def clean_states(

@@ -36,7 +36,7 @@ from indextables.log.actions import (
     RemoveFile,
 )
 from indextables.log.codec import decode_lines, encode_actions, inside_table
-from indextables.log.conflict import check_conflicts, is_applied
+from indextables.log.conflict import check_conflicts, is_applied, is_blind
 from indextables.log.protocol import (
     SCHEMA_DEDUPLICATION,
     check_writable,
@@ -84,8 +84,10 @@ class CommitLoop:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     rng: random.Random = field(default_factory=random.Random)
+    _is_first_run: bool = True
 
     def run(self) -> CommitResult:
+        self._is_first_run = self.transaction.first_seen_version is None
         attempts = max(1, self.target.config["transaction.retry.maxAttempts"])
         lost: CommitConflictError | None = None
         for attempt in range(1, attempts + 1):
@@ -111,8 +113,8 @@ class CommitLoop:
         latest, listed = self.target.newest()
         _refuse_gap(latest.version, listed)
         base = self.transaction.base or latest
-        since = self._since(base, latest)
         actions = self.transaction.actions_on(latest)
+        since = self._since(actions, base, latest)
         earlier = self._earlier_run(since or (), actions, latest)
         if earlier is not None:
             return CommitResult(earlier, self.transaction.commit_id, attempt, True)
@@ -124,10 +126,15 @@ class CommitLoop:
         self.target.committed(latest, change)
         return CommitResult(change.version, self.transaction.commit_id, attempt)
 
-    def _since(self, base: Snapshot, latest: Snapshot) -> list[VersionActions] | None:
+    def _since(
+        self, actions: Sequence[Action], base: Snapshot, latest: Snapshot
+    ) -> list[VersionActions] | None:
+        """What others committed meanwhile; not looked at where nothing can depend on it."""
         origin = self.transaction.first_seen_version
         if origin is None:
             origin = self.transaction.first_seen_version = base.version
+        if self._is_first_run and is_blind(self.transaction.reads, actions):
+            return []
         return self.target.changes(min(origin, base.version), latest.version)
 
     def _earlier_run(

@@ -57,8 +57,15 @@ def check_conflicts(
     if reads.metadata or any(isinstance(action, Metadata) for action in actions):
         _check_metadata(base, since)
     _check_protocol(actions, since)
-    _check_partitioning(actions, since, latest)
+    _check_partitioning(actions, base, latest)
     _check_side_actions(actions, latest)
+
+
+def is_blind(reads: ReadSet, actions: Iterable[Action]) -> bool:
+    """Does nothing that others committed matter but what the newest snapshot shows?"""
+    if reads.sees_adds or reads.metadata:
+        return False
+    return not any(isinstance(action, Metadata | Protocol) for action in actions)
 
 
 def conflict(name: str, what: str, version: int | None = None) -> CommitConflictError:
@@ -131,16 +138,14 @@ def _check_protocol(actions: Sequence[Action], since: Sequence[VersionActions]) 
             raise conflict("protocol changed", "another writer set the protocol", version)
 
 
-def _check_partitioning(
-    actions: Sequence[Action], since: Sequence[VersionActions], latest: Snapshot
-) -> None:
+def _check_partitioning(actions: Sequence[Action], base: Snapshot, latest: Snapshot) -> None:
     columns = _final_partitioning(actions, latest)
     wrong = next(
         (a for a in actions if isinstance(a, AddFile) and set(a.partition_values) != columns), None
     )
     if wrong is None:
         return
-    changed = any(isinstance(a, Metadata) for _, _, others in since for a in others)
+    changed = base.partition_columns != latest.partition_columns
     found, expected = sorted(wrong.partition_values), sorted(columns)
     what = f"'{wrong.path}' has partition columns {found}, the table has {expected}"
     if changed:

@@ -41,8 +41,8 @@ logger = logging.getLogger(__name__)
 _LISTINGS = 5
 
 
-class VanishedError(Exception):
-    """A listed file is gone; list again."""
+class VanishedError(ObjectNotFoundError):
+    """A listed file is gone: it was cleaned away meanwhile; list again."""
 
 
 class Start(NamedTuple):
@@ -182,7 +182,7 @@ def read_versions(
     found = []
     for version, path, data in zip(versions, paths, blobs, strict=True):
         if isinstance(data, ObjectNotFoundError):
-            raise VanishedError(path)
+            raise VanishedError("the file was cleaned away", path=path, version=version)
         if isinstance(data, StorageError):
             raise data
         actions = decode_version(data, store.uri, version, config)

@@ -40,6 +40,7 @@ from indextables.log.codec import decode_actions, encode_actions
 from indextables.log.commit import CommitLoop
 from indextables.log.history import HistoryEntry, read_history, to_millis, version_at, version_time
 from indextables.log.loader import (
+    VanishedError,
     load_snapshot,
     reachable_versions,
     read_versions,
@@ -264,7 +265,11 @@ class TransactionLog(XRefMethods):
             listing = list_log(self.store, missing[0])
             if any(version not in listing.versions for version in missing):
                 return None
-            for change in read_versions(self.store, self.config, missing, listing):
+            try:
+                found = read_versions(self.store, self.config, missing, listing)
+            except VanishedError:
+                return None
+            for change in found:
                 known[change.version] = change
                 self._remember(table, change)
         return [known[version] for version in wanted]
