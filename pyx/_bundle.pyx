@@ -306,7 +306,7 @@ cdef class Bundle:
 
     @staticmethod
     def parse_footer(footer, uint64_t file_size):
-        """A bundle of ``file_size`` bytes; ``footer`` holds the last of them, from the footer on."""
+        """A bundle of ``file_size`` bytes, given those from the start of its footer to the end."""
         cdef Bundle bundle = Bundle.__new__(Bundle)
         if <uint64_t>memoryview(footer).nbytes > file_size:
             raise CorruptFileError("the footer is longer than the file", offset=0)
