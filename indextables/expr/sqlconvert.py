@@ -243,8 +243,8 @@ class Converter:
         inner = node.this
         if name != "length" and isinstance(inner, exp.TsOrDsToDate):
             inner = inner.this
-        extra = [k for k, v in node.args.items() if v and k not in ("this", "safe", "binary")]
-        if extra and name != "length":
+        extra = [k for k, v in node.args.items() if v and k not in ("this", "safe")]
+        if extra:
             raise _NoRuleError
         return f.Function(name, () if inner is None else (self.expression(inner),))
 
