@@ -56,7 +56,11 @@ def _register_sources(spark: Any) -> None:
     for base in (PythonSource, NamedSource):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            spark.dataSource.register(_with_settings(base, settings))
+            try:
+                spark.dataSource.register(_with_settings(base, settings))
+            except Exception as error:
+                if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+                    raise
 
 
 def _with_settings(base: Any, settings: Mapping[str, str]) -> Any:

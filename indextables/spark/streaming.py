@@ -23,6 +23,11 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from indextables.errors import PlanningError, TableNotFoundError
@@ -34,11 +39,12 @@ from indextables.spark.options import Access
 from indextables.spark.reading import TaskPartition, TaskReader, settle_worker
 from indextables.spark.tables import SHARED
 from indextables.spark.writing import WriteOrder, Written
+from indextables.splits.source import SplitRef
 
 FIRST = "first"
 
 
-class StreamReader(DataSourceStreamReader):  # type: ignore[misc]
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Follows a table, one range of files per batch."""
 
     def __init__(self, access: Access, schema: StructType, options: Mapping[str, str]) -> None:
@@ -48,8 +54,19 @@ class StreamReader(DataSourceStreamReader):  # type: ignore[misc]
         self.most_files = int(given.get("maxfilespertrigger", 0)) or None
         self.starting_version = given.get("startingversion")
         self.ignore_deletes = given.get("ignoredeletes", "false").lower() == "true"
+        self.last_version: int | None = None
 
     # -- offsets --------------------------------------------------------------------------------
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self.last_version = SHARED.log(self.access).snapshot().version
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        return ReadMaxFiles(self.most_files) if self.most_files else ReadAllAvailable()
+
+    def _newest(self) -> int:
+        newest = SHARED.log(self.access).snapshot().version
+        return newest if self.last_version is None else min(newest, self.last_version)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         log = SHARED.log(self.access)
@@ -63,8 +80,8 @@ class StreamReader(DataSourceStreamReader):  # type: ignore[misc]
         self, start: Any = None, limit: Any = None
     ) -> dict[str, Any]:
         at = dict(start or self.initialOffset())
-        left = self.most_files
-        newest = SHARED.log(self.access).snapshot().version
+        left = limit.max_files if isinstance(limit, ReadMaxFiles) else None
+        newest = self._newest()
         while at["version"] <= newest:
             count = len(self._files(at["version"], at[FIRST]))
             step = count - at["file"] if left is None else min(left, count - at["file"])
@@ -114,7 +131,7 @@ class StreamReader(DataSourceStreamReader):  # type: ignore[misc]
         per_task = splits_per_task(config, len(files), 2)
         columns = tuple(self.output.fieldNames())
         return [
-            TaskPartition(SplitTask(tuple(files[i] for i in group), TRUE, columns))
+            TaskPartition(SplitTask(tuple(SplitRef.of(files[i]) for i in group), TRUE, columns))
             for group in deal_out([f.size for f in files], per_task)
         ]
 
