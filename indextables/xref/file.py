@@ -1,8 +1,10 @@
 """One cross-reference file: a bundle of filters, of what they cover, and of a header.
 
 Members: ``fuse_filters.bin`` (one filter per source split, in order), ``split_metadata.json`` (the
-source splits, same order) and ``xref_header.json``. The header names the footer's true place, which
-depends on the header's own length; the two are settled by repetition before anything is written.
+source splits, same order), ``xref_header.json``, and ``checksums.json`` (CRC-32C of the others, in
+hex): a flipped bit in a filter would otherwise lose rows. The header names the footer's true place,
+which depends on the header's own length; the two are settled by repetition before anything is
+written.
 
 Splits may be indexed in different ways over a table's life, so the header also holds every
 document mapping with its column types, and each split the number of its own. A question about a
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import CorruptFileError
+from indextables.errors import CorruptFileError, SchemaMismatchError
 from indextables.mapping import DocMapping
 from indextables.native import (
     BinaryFuse8,
@@ -29,6 +31,7 @@ from indextables.native import (
     Bundle,
     BundleWriter,
     FilterSet,
+    crc32c,
     read_fxrf,
     write_fxrf,
 )
@@ -37,6 +40,7 @@ from indextables.types import schema_from_json, schema_to_json
 FILTERS = "fuse_filters.bin"
 METADATA = "split_metadata.json"
 HEADER = "xref_header.json"
+CHECKSUMS = "checksums.json"
 FORMAT_VERSION = 3
 TYPE_NAMES = {"fuse8": "BinaryFuse8", "fuse16": "BinaryFuse16"}
 _MOST_ROUNDS = 12
@@ -152,10 +156,13 @@ def _settle_footer(header: dict[str, Any], filters: bytes, metadata: bytes) -> t
 
 
 def _write(file: Any, header: dict[str, Any], filters: bytes, metadata: bytes) -> tuple[int, int]:
+    raw = json.dumps(header, indent=2, ensure_ascii=False).encode()
+    members = {FILTERS: filters, METADATA: metadata, HEADER: raw}
+    sums = {name: f"{crc32c(data):08x}" for name, data in members.items()}
     writer = BundleWriter(file, "xref")
-    writer.add(FILTERS, filters)
-    writer.add(METADATA, metadata)
-    writer.add(HEADER, json.dumps(header, indent=2, ensure_ascii=False).encode())
+    for name, data in members.items():
+        writer.add(name, data)
+    writer.add(CHECKSUMS, json.dumps(sums).encode())
     return writer.finish()
 
 
@@ -179,6 +186,7 @@ class LoadedXRef:
 def read_xref(data: bytes, path: str) -> LoadedXRef:
     """Parse a cross-reference; anything that does not fit together is ``CorruptFileError``."""
     bundle = Bundle.parse(data)
+    _check_sums(bundle, path)
     header = _json(bundle, HEADER, path)
     splits = _json(bundle, METADATA, path).get("splits")
     container = read_fxrf(bundle.member(FILTERS))
@@ -191,7 +199,7 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
         )
         numbers = np.array([s.get("mapping", -1) for s in splits], np.int32)
         paths = tuple(str(s["uri"]) for s in splits)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, SchemaMismatchError) as error:
         raise CorruptFileError(f"unreadable description: {error}", path=path) from error
     if len(numbers) and (numbers.max() >= len(kinds)):
         raise CorruptFileError("a split names a mapping that is not there", path=path)
@@ -204,6 +212,15 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
         container.hash_kind,
         int(header.get("total_terms", 0)),
     )
+
+
+def _check_sums(bundle: Bundle, path: str) -> None:
+    sums = _json(bundle, CHECKSUMS, path)
+    for name in (FILTERS, METADATA, HEADER):
+        if name not in bundle.files:
+            raise CorruptFileError(f"member {name} is missing", path=path)
+        if sums.get(name) != f"{crc32c(bundle.member(name)):08x}":
+            raise CorruptFileError(f"member {name} does not match its checksum", path=path)
 
 
 def _json(bundle: Bundle, name: str, path: str) -> dict[str, Any]:
