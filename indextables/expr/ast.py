@@ -151,6 +151,17 @@ Query: TypeAlias = (
     | Bool
 )
 
+
+def query_fields(query: Query) -> list[str]:
+    """The fields a query asks about, in order of first use."""
+    if isinstance(query, Bool):
+        parts = (*query.must, *query.should, *query.must_not)
+        return list(dict.fromkeys(name for part in parts for name in query_fields(part)))
+    if isinstance(query, Boost):
+        return query_fields(query.query)
+    return [] if isinstance(query, MatchAll | MatchNone) else [query.field]
+
+
 _KINDS: dict[str, Any] = {
     "match_all": MatchAll,
     "match_none": MatchNone,

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from indextables.expr.ast import Query
+from indextables.expr.ast import Query, query_fields
 
 Literal: TypeAlias = bool | int | float | str | bytes
 
@@ -260,7 +260,8 @@ def referenced_columns(predicate: Predicate) -> list[str]:
     found: dict[str, None] = {}
     for leaf in leaves(predicate):
         if isinstance(leaf, TextMatch):
-            found.update(dict.fromkeys(f.split(".")[0] for f in leaf.fields))
+            asked = (*leaf.fields, *query_fields(leaf.query))
+            found.update(dict.fromkeys(f.split(".")[0] for f in asked))
         elif isinstance(leaf, Undecided):
             found.update(dict.fromkeys(r.split(".")[0] for r in leaf.references))
         elif not isinstance(leaf, Constant):

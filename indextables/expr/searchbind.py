@@ -8,8 +8,6 @@ fields (0: any number). The query is parsed here, so a bad one fails at planning
 
 from __future__ import annotations
 
-from typing import Any
-
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
 from indextables.expr import filters as f
@@ -37,19 +35,8 @@ def bind_text(node: f.TextFilter, scope: Scope, negated: bool) -> Predicate:
     )
     if isinstance(query, ast.MatchAll | ast.MatchNone):
         return TRUE if isinstance(query, ast.MatchAll) != negated else FALSE
-    fields = query_fields(query) or list(defaults)
+    fields = ast.query_fields(query) or list(defaults)
     return TextMatch(query, tuple(fields), node.query, node.verb, negated)
-
-
-def query_fields(query: ast.Query) -> list[str]:
-    """The fields a query asks about, in order of first use."""
-    if isinstance(query, ast.Bool):
-        parts = (*query.must, *query.should, *query.must_not)
-        return list(dict.fromkeys(name for part in parts for name in query_fields(part)))
-    if isinstance(query, ast.Boost):
-        return query_fields(query.query)
-    named: Any = getattr(query, "field", None)
-    return [] if named is None else [named]
 
 
 def _default_fields(node: f.TextFilter, mapping: DocMapping) -> list[str]:

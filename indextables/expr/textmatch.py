@@ -16,7 +16,7 @@ positions of its own. On those:
 Numbers, bools, dates, timestamps, decimals and binary columns have a value: equality and order
 are those of SQL (NaN greatest). An ip column has an address; ``Term`` may name a block. ``Exists``
 is "not NULL"; for a JSON path a scalar at or below it. NULL has no terms. A field that the mapping
-or the batch lacks has no matches.
+lacks has no matches; one that the mapping has and the batch lacks is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from indextables.errors import PlanningError
+from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast, jsonpaths, leaves
 from indextables.expr.analyzers import analyze, tokenize
 from indextables.expr.arrays import one_array
@@ -101,8 +101,10 @@ class _Matcher:
         if mapping is None:
             column, path = jsonpaths.split_field(query.field)
             mapping = self._mapping.get(column)
-        if mapping is None or mapping.name.lower() not in self._names:
+        if mapping is None:
             return np.zeros(self._count, bool)
+        if mapping.name.lower() not in self._names:
+            raise UnknownColumnError.of(mapping.name, self._batch.schema.names)
         return self._field(query, mapping, path)
 
     def _bool(self, query: ast.Bool) -> Rows:

@@ -18,7 +18,7 @@ from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.expr.column import col, indexquery, textsearch
 from indextables.expr.evaluate import evaluate, matching_rows
-from indextables.expr.predicate import FALSE, TRUE, TextMatch
+from indextables.expr.predicate import FALSE, TRUE, TextMatch, referenced_columns
 from indextables.expr.querystring import parse_query
 from indextables.expr.textmatch import match_rows
 
@@ -206,6 +206,11 @@ def test_wrong_kinds_and_unknown_fields() -> None:
         bind("msg TEXTSEARCH 'x'", SCHEMA)
     with pytest.raises(PlanningError, match="AND, OR and NOT only"):
         bound("CASE WHEN msg TEXTSEARCH 'x' THEN true END")
+
+
+def test_every_field_of_the_query_is_read() -> None:
+    made = TextMatch(parse("quick status:>200 user.name:a"), ("msg",), "")
+    assert referenced_columns(made) == ["msg", "status", "user"]
 
 
 def test_constants_and_mappings() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.errors import PlanningError
+from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
 from indextables.expr.analyzers import analyze_tokens
 from indextables.expr.edits import within_edits
@@ -242,9 +242,11 @@ def test_chunked_and_large_columns() -> None:
 
 def test_unknown_fields_match_nothing() -> None:
     batch = pa.record_batch({"t": ["fox"]})
-    for field in ("nope", "k", "k.x"):
+    for field in ("nope", "nope.x"):
         assert not match_rows(ast.Term(field, "fox"), batch, MAPPING).any()
         assert not match_rows(ast.Exists(field), batch, MAPPING).any()
+    with pytest.raises(UnknownColumnError):
+        match_rows(ast.Term("k", "fox"), batch, MAPPING)
 
 
 def test_questions_without_meaning_are_errors() -> None:
