@@ -64,10 +64,18 @@ class Planner:
         self.target: Target = resolve(table, config)
         self.snapshot = self.target.snapshot
         self.config = Config.of(options, self.target.config) if options else self.target.config
-        self.xref_router = xref_router or self.target.xref_router
+        self.xref_router = xref_router or self._own_router()
         self.time_zone = time_zone
         self.case_sensitive = case_sensitive
         self.parallelism = parallelism or default_parallelism()
+
+    def _own_router(self) -> xref.XRefRouter | None:
+        """A router over the table's store, where the table has cross-references."""
+        if self.target.store is None or not getattr(self.snapshot, "xrefs", ()):
+            return None
+        from indextables.xref.router import XRefQueryRouter
+
+        return XRefQueryRouter(self.target.store, self.config)
 
     def bind(self, filters: Any) -> Predicate:
         """The predicate of filters in any form; bound once per snapshot and filter."""
@@ -326,10 +334,18 @@ class Plan:
         for stage in self.stages:
             after = self.program.count if stage.selection is None else len(stage.selection)
             size = self._bytes_of(stage.selection)
-            yield StageReport(
-                stage.name, stage.columns, before, after, size, stage.seconds, stage.detail
-            )
+            detail = stage.detail or self._manifests(stage)
+            yield StageReport(stage.name, stage.columns, before, after, size, stage.seconds, detail)
             before = after
+
+    def _manifests(self, stage: Stage) -> str:
+        """How many manifests the splits left by partition values come from."""
+        manifest_of = self.snapshot.manifest_of
+        if stage.name != "partition" or stage.selection is None or manifest_of is None:
+            return ""
+        touched = np.unique(manifest_of[stage.selection])
+        total = len(self.snapshot.manifest_partition_bounds)
+        return f"from {int((touched >= 0).sum())} of {total} manifests"
 
     def _bytes_of(self, selection: Selection | None) -> int:
         if selection is not None:

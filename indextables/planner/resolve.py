@@ -19,7 +19,7 @@ class Target:
     config: Config
     path: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
-    xref_router: Any = None
+    store: Any = None
 
 
 def resolve(table: Any, config: Config | None = None) -> Target:
@@ -43,5 +43,5 @@ def resolve(table: Any, config: Config | None = None) -> Target:
         config=config or getattr(table, "config", None) or Config(),
         path=str(getattr(table, "path", "")),
         storage_options=dict(getattr(table, "storage_options", None) or {}),
-        xref_router=getattr(table, "xref_router", None),
+        store=getattr(table, "store", None),
     )

@@ -397,8 +397,8 @@ class _End:
     ) -> _End:
         data = np.zeros(0, np.uint8) if texts is None else texts.data
         starts = np.zeros(len(sizes), np.int64) if texts is None else texts.offsets[:-1]
-        ints = [np.ascontiguousarray(a) for a in (starts, sizes, keys)]
-        return cls(data, ints[0], ints[1], ints[2], known.view(np.uint8))
+        starts, sizes = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
+        return cls(data, starts, sizes, keys.copy(), known.view(np.uint8))
 
     def place_behind(self, common: bytes, is_open: Verdicts) -> None:
         """Make the keys of what follows the common beginning."""
