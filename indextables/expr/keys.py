@@ -126,12 +126,16 @@ class KeyCollector:
             return
         if mapping.type == "json":
             is_text = pa.types.is_string(array.type)
-            for leaf in jsonpaths.flatten(array, is_text=is_text):
-                self._add_leaf(leaf)
+            self.add_leaves(jsonpaths.flatten(array, is_text=is_text))
         elif mapping.is_tokenized:
             self._tokens_of(mapping.name, mapping.tokenizer or "default").add(array)
         else:
             self._add_texts(mapping.name, canonical_texts(_distinct(array), mapping))
+
+    def add_leaves(self, leaves: list[jsonpaths.Leaf]) -> None:
+        """Add a JSON column that was flattened elsewhere."""
+        for leaf in leaves:
+            self._add_leaf(leaf)
 
     def _add_leaf(self, leaf: jsonpaths.Leaf) -> None:
         field = key_field(self._mapping.name, leaf.path)

@@ -1,6 +1,6 @@
 """Feeding tantivy: Arrow columns in, one segment out, document number equal to row number.
 
-Documents are made column by column in slices small enough to stay in cache. One thread, one
+Documents are made column by column, in batches small enough to stay in cache. One thread, one
 commit, and a memory ceiling as high as tantivy allows (it is a limit, not an allocation) keep
 everything in one segment, in order; that is asserted, because every row number depends on it.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from indextables.errors import IndexTablesError
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ipaddr import address_array, format_address
+from indextables.expr.jsonpaths import Leaf
 from indextables.splits.fields import (
     NULLS,
     in_tantivy,
@@ -31,7 +32,6 @@ from indextables.splits.info import IndexField
 from indextables.splits.pathtokens import row_texts
 
 HEAP_CEILING = 4_293_000_000
-SLICE_ROWS = 8192
 
 Adder = Callable[[list[Any], str, list[Any]], None]
 
@@ -56,11 +56,8 @@ class IndexBuilder:
         """The index's fields in order."""
         return tantivy_fields(self.fields)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        for start in range(0, batch.num_rows, SLICE_ROWS):
-            self._add_slice(batch.slice(start, SLICE_ROWS))
-
-    def _add_slice(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, leaves: Mapping[str, list[Leaf]]) -> None:
+        """Append documents; ``leaves`` are the scalars of the JSON columns of this batch."""
         document = self._document
         docs = [document() for _ in range(batch.num_rows)]
         for at, field in enumerate(self.fields):
@@ -68,7 +65,7 @@ class IndexBuilder:
             if column.null_count:
                 _mark_nulls(docs, field.column, column)
             if in_tantivy(field):
-                values, field = index_values(column, field)
+                values, field = index_values(column, field, leaves.get(field.column, []))
                 self.fields[at] = field
                 _ADDERS[field.kind](docs, field.name, values)
         add = self._writer.add_document
@@ -100,10 +97,12 @@ class IndexBuilder:
 # -- values --------------------------------------------------------------------------------------
 
 
-def index_values(column: Any, field: IndexField) -> tuple[list[Any], IndexField]:
+def index_values(
+    column: Any, field: IndexField, leaves: list[Leaf]
+) -> tuple[list[Any], IndexField]:
     """What the index is given for each row, and the field with what was noticed on the way."""
     if field.kind == "paths":
-        found = row_texts(column)
+        found = row_texts(leaves, len(column))
         complete = field.complete and found.complete
         field = replace(field, complete=complete, gaps=field.gaps or found.gaps)
         return found.texts.to_pylist(), field

@@ -2,7 +2,8 @@
 
 It holds the schema, the row count, the document mapping, a checksum for every member (and for each
 slice of an index file, so that slices can be fetched alone), how each column is indexed, how many
-nulls it has, and what the filter was built from. Its own checksum is in the footer.
+nulls and NaNs it has, the bounds of integers, and what the filter was built from. Its own checksum
+is in the footer.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class SplitInfo:
     checksums: Mapping[str, int]
     fields: Mapping[str, IndexField]
     null_counts: Mapping[str, int]
+    nan_counts: Mapping[str, int] = field(default_factory=dict)
+    integers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     index_files: Mapping[str, IndexFile] = field(default_factory=dict)
     index_meta: str = ""
     xref: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +89,8 @@ class SplitInfo:
             "mapping": json.loads(self.mapping.to_json()),
             "checksums": dict(self.checksums),
             "null_counts": dict(self.null_counts),
+            "nan_counts": dict(self.nan_counts),
+            "integers": {c: list(bounds) for c, bounds in self.integers.items()},
             "xref": dict(self.xref),
             "index": {
                 "meta": self.index_meta,
@@ -119,6 +124,8 @@ class SplitInfo:
             checksums=body["checksums"],
             fields={f["column"]: IndexField(**f) for f in index["fields"]},
             null_counts=body["null_counts"],
+            nan_counts=body["nan_counts"],
+            integers={c: (low, high) for c, (low, high) in body["integers"].items()},
             index_files={name: _index_file(f) for name, f in index["files"].items()},
             index_meta=index["meta"],
             xref=body["xref"],

@@ -61,13 +61,12 @@ class _Tokens(NamedTuple):
     gaps: bool
 
 
-def row_texts(array: Any) -> RowTexts:
-    """What the index is given for each row of a JSON column."""
-    leaves = jsonpaths.flatten(array, is_text=pa.types.is_string(array.type))
+def row_texts(leaves: list[jsonpaths.Leaf], count: int) -> RowTexts:
+    """What the index is given for each of ``count`` rows of a JSON column."""
     kept = [leaf for leaf in leaves if len(escape_path(leaf.path).encode()) <= MAX_PATH_BYTES]
     parts = [_leaf_tokens(leaf) for leaf in kept]
     gaps = any(part.gaps for part in parts)
-    texts = _join(parts, len(array)) if parts else pa.nulls(len(array), pa.string())
+    texts = _join(parts, count) if parts else pa.nulls(count, pa.string())
     return RowTexts(texts, len(kept) == len(leaves), gaps)
 
 

@@ -124,6 +124,8 @@ class SplitStatistics:
     min_values: dict[str, str]
     max_values: dict[str, str]
     null_counts: dict[str, int]
+    nan_counts: dict[str, int]
+    integers: dict[str, tuple[int, int]]
 
 
 class StatisticsCollector:
@@ -143,17 +145,25 @@ class StatisticsCollector:
     def finish(self, num_rows: int) -> SplitStatistics:
         texts = {n: t for n, c in self._columns.items() if (t := c.texts()) is not None}
         low, high, cut = self._shorten(texts)
+        nulls = {n: c.nulls for n, c in self._columns.items()}
+        nans = {n: c.nans for n, c in self._columns.items() if pa.types.is_floating(c.dtype)}
         body = {
             "numRecords": num_rows,
-            "nullCount": {n: c.nulls for n, c in self._columns.items()},
-            "nanCount": {
-                n: c.nans for n, c in self._columns.items() if pa.types.is_floating(c.dtype)
-            },
+            "nullCount": nulls,
+            "nanCount": nans,
             "tightBounds": True,
             "truncated": list(cut),
         }
         text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-        return SplitStatistics(text, low, high, dict(body["nullCount"]))  # type: ignore[call-overload]
+        return SplitStatistics(text, low, high, nulls, nans, self._integers())
+
+    def _integers(self) -> dict[str, tuple[int, int]]:
+        """The exact bounds of integer columns."""
+        return {
+            n: (int(c.low), int(c.high))
+            for n, c in self._columns.items()
+            if pa.types.is_integer(c.dtype) and c.low is not None
+        }
 
     def _shorten(
         self, texts: dict[str, tuple[str, str]]

@@ -124,8 +124,7 @@ class Terms:
 
     def doubles(self, field: IndexField, low: Any, high: Any, *, closed: tuple[bool, bool]) -> Node:
         """A range of doubles; NaN is above infinity, as in the index."""
-        low = None if low is None else float(low) + 0.0
-        high = None if high is None else float(high) + 0.0
+        low, high = (None if v is None else one_zero_one_nan(v) for v in (low, high))
         if low is None and high is None:
             return self.is_not_null(field.column)
         include = (closed[0] or low is None, closed[1] or high is None)
@@ -154,6 +153,11 @@ class Terms:
         if len(values) > MANY_RANGES:
             return UNKNOWN
         return unite(self.doubles(field, v, v, closed=(True, True)) for v in values)
+
+
+def one_zero_one_nan(value: float) -> float:
+    """The double as the index holds it."""
+    return float(value) + 0.0 if value == value else float("nan")
 
 
 def _verified(node: Node) -> Node:

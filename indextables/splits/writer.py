@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from indextables.config import Config
 from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError
+from indextables.expr.jsonpaths import Leaf, flatten
 from indextables.expr.keys import HASH_KIND, KeyCollector, canonical_texts, distinct
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
@@ -35,7 +36,7 @@ from indextables.splits.info import IndexField, IndexFile, SplitInfo
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.stats import SplitStatistics, StatisticsCollector
 
-PIECE_ROWS = 16_384
+PIECE_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ class SplitWriter:
         self._keys: dict[str, KeyCollector] = {}
         self._hashed: dict[str, list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]] = {}
         self._kept: dict[str, list[Any]] = {c: [] for c in column_indexes or {}}
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = 0
         self.num_rows = 0
         self._bytes = 0
 
@@ -122,8 +125,26 @@ class SplitWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are matched by name and must have the split's types."""
         batch = self._conform(batch)
-        for start in range(0, batch.num_rows, PIECE_ROWS):
-            self._write_piece(batch.slice(start, PIECE_ROWS))
+        self.num_rows += batch.num_rows
+        self._bytes += batch.nbytes
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, PIECE_ROWS - self._pending_rows)
+            self._pending.append(part)
+            self._pending_rows += part.num_rows
+            start += part.num_rows
+            if self._pending_rows == PIECE_ROWS:
+                self._flush()
+
+    def _flush(self) -> None:
+        """Small batches are joined first: every step has a price per batch."""
+        pending, self._pending, self._pending_rows = self._pending, [], 0
+        if len(pending) == 1:
+            self._write_piece(pending[0])
+        elif pending:
+            joined = pa.Table.from_batches(pending, schema=self.schema).combine_chunks()
+            for piece in joined.to_batches():
+                self._write_piece(piece)
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         batch = self._in_order(batch)
@@ -145,15 +166,12 @@ class SplitWriter:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _write_piece(self, piece: pa.RecordBatch) -> None:
-        first = self.num_rows
-        self.num_rows += piece.num_rows
-        self._bytes += piece.nbytes
-        if self._sample is not None:
-            self._sample.append(piece)
-            if self.num_rows >= SAMPLE_ROWS:
-                self._start_index()
+        if self._sample is None:
+            self._index(piece)
         else:
-            self._index(piece, first)
+            self._sample.append(piece)
+            if len(self._sample) * PIECE_ROWS >= SAMPLE_ROWS:
+                self._start_index()
         self._rows.write(piece)
         self._statistics.add(piece)
         for column, kept in self._kept.items():
@@ -170,16 +188,20 @@ class SplitWriter:
                 self._hashed[field.column] = []
             elif mapping is not None and field.kind != "none":
                 self._keys[field.column] = KeyCollector(replace(mapping, name=field.column))
-        first = 0
         for piece in waiting:
-            self._index(piece, first)
-            first += piece.num_rows
+            self._index(piece)
 
-    def _index(self, piece: pa.RecordBatch, first: int) -> None:
+    def _index(self, piece: pa.RecordBatch) -> None:
         assert self._builder is not None
-        self._builder.add(piece)
+        first = self._builder.num_docs
+        nested = [f.column for f in self._builder.fields if f.kind == "paths"]
+        leaves = {c: _leaves(piece.column(c)) for c in nested}
+        self._builder.add(piece, leaves)
         for column, collector in self._keys.items():
-            collector.add(piece.column(column))
+            if column in leaves:
+                collector.add_leaves(leaves[column])
+            else:
+                collector.add(piece.column(column))
         for column, found in self._hashed.items():
             found.append(self._hash(column, piece.column(column), first))
 
@@ -207,6 +229,7 @@ class SplitWriter:
             raise
 
     def _finish(self) -> FinishedSplit:
+        self._flush()
         if self._sample is not None:
             self._start_index()
         builder = self._builder
@@ -278,6 +301,8 @@ class SplitWriter:
             checksums=bundle.checksums,
             fields={f.column: f for f in fields},
             null_counts=statistics.null_counts,
+            nan_counts=statistics.nan_counts,
+            integers=statistics.integers,
             index_files=files if any(in_tantivy(f) for f in fields) or files else {},
             index_meta=meta,
             xref=xref,
@@ -305,3 +330,7 @@ class SplitWriter:
         if self._builder is not None:
             self._builder.abort()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _leaves(column: Any) -> list[Leaf]:
+    return flatten(column, is_text=pa.types.is_string(column.type))

@@ -204,6 +204,16 @@ def finish_split(
         token_lengths=options.token_lengths,
     )
     mapping = DocMapping.for_schema(table.schema, options=kept)
+    return finish_mapped(table, mapping, config, folder, **extra)
+
+
+def finish_mapped(
+    table: pa.Table,
+    mapping: DocMapping,
+    config: Config | None = None,
+    folder: Path | None = None,
+    **extra: Any,
+) -> FinishedSplit:
     work = None if folder is None else str(folder)
     writer = SplitWriter(table.schema, mapping, config or Config(), work_dir=work, **extra)
     for batch in table.to_batches():
@@ -220,6 +230,15 @@ def open_split(
 ) -> SplitReader:
     """Write a table as one split below ``folder`` and open it."""
     finished = finish_split(table, options, config, folder, **extra)
+    return upload(finished, folder, config)
+
+
+def write_split(table: pa.Table, mapping: DocMapping, folder: Path) -> SplitReader:
+    """Write a table with a given mapping as one split and open it."""
+    return upload(finish_mapped(table, mapping, None, folder), folder)
+
+
+def upload(finished: FinishedSplit, folder: Path, config: Config | None = None) -> SplitReader:
     store = open_store(str(folder))
     name = f"part-{uuid.uuid4()}.split"
     store.put_file(name, finished.local_path)

@@ -37,7 +37,10 @@ TEXTS = [
     None,
 ]
 FIELDS = ["txt", "ws", "stem", "basic", "s"]
-WORDS = "the quick brown fox dog a b c d two one 42 3 14 runs run quicker naïve ⱥlpha QUICK".split()
+WORDS = [
+    "the", "quick", "brown", "fox", "dog", "a", "b", "c", "d", "two", "one", "42", "3", "14",
+    "runs", "run", "quicker", "naïve", "ⱥlpha", "QUICK",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,9 @@ def random_leaf(rng: random.Random) -> ast.Query:
     field = rng.choice([*FIELDS, "missing"])
     words = tuple(rng.choices(WORDS, k=rng.randrange(1, 4)))
     word = words[0]
+    stars = ["qu*", "?", "*", "q?ick", "*r*", "a\\*", "the quick*", "n*ve", ""]
+    regexes = ["qu.*", "[a-d]", "(?i)QUICK", "run(s|ning)?", ".*", "naïve", "\\d+"]
+    typos = ["quik", "quick", "uqick", "foxx", "bn", "na", ""]
     made: list[ast.Query] = [
         ast.Term(field, word),
         ast.Term(field, rng.choice(TEXTS) or ""),
@@ -78,10 +84,9 @@ def random_leaf(rng: random.Random) -> ast.Query:
         ast.Phrase(field, ("quick", "b"), prefix=True),
         ast.Range(field, *sorted([word, words[-1]]), rng.random() < 0.5, rng.random() < 0.5),
         ast.Range(field, None, word, True, rng.random() < 0.5),
-        ast.Wildcard(field, rng.choice(["qu*", "?", "*", "q?ick", "*r*", "a\\*", "the quick*", "n*ve", ""])),
-        ast.Regex(field, rng.choice(["qu.*", "[a-d]", "(?i)QUICK", "run(s|ning)?", ".*", "naïve", "\\d+"])),
-        ast.Fuzzy(field, rng.choice(["quik", "quick", "uqick", "foxx", "bn", "na", ""]), rng.choice([1, 2]),
-                  rng.random() < 0.3),
+        ast.Wildcard(field, rng.choice(stars)),
+        ast.Regex(field, rng.choice(regexes)),
+        ast.Fuzzy(field, rng.choice(typos), rng.choice([1, 2]), rng.random() < 0.3),
         ast.Exists(field),
         ast.MatchAll(),
         ast.MatchNone(),
@@ -115,8 +120,8 @@ def pool_leaf(rng: random.Random, pools: dict[str, list[Any]]) -> ast.Query:
     name = rng.choice([n for n in ALL_TYPES if n not in ("st", "ar", "mp", "js", "nul")])
     if name == "ip":
         block = rng.choice(["10.0.0.0/8", "::/0", "10.0.*.*", "10.0.0.1", "2001:db8::/32", "::1"])
-        return rng.choice([ast.Term("ip", block), ast.TermSet("ip", (block, "::1")),
-                           ast.Range("ip", "10.0.0.1", "10.0.0.9", rng.random() < 0.5, False)])  # fmt: skip
+        between = ast.Range("ip", "10.0.0.1", "10.0.0.9", rng.random() < 0.5, False)
+        return rng.choice([ast.Term("ip", block), ast.TermSet("ip", (block, "::1")), between])
     values = [literal(name, rng.choice(pools[name])) for _ in range(2)]
     if name in ("bin", "b"):
         return rng.choice([ast.Term(name, values[0]), ast.Exists(name)])

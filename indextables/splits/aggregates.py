@@ -1,0 +1,394 @@
+"""Aggregates: what is asked, partial results that merge, and the finished table.
+
+A partial result is an Arrow table: one row for each group, key columns, and state columns for each
+metric. Merging is concatenation and one more grouping, so partials of batches, of splits and of
+tasks merge alike, at any number of groups.
+
+Sums of integers are kept as two 32-bit halves and are exact whatever they grow to; decimals are
+summed in 256 bits; doubles as doubles. NULL is ignored by every metric except ``count`` without a
+column, and is a key like any other. NaN is the largest number, one key, and ``-0.0`` is ``0.0``.
+
+Keys: ``Terms`` is the value itself; ``Histogram`` the lower end of a bucket of equal width, as a
+double; ``DateHistogram`` the start of a span of time; ``Ranges`` the name of the first ``[from,
+to)`` that holds the value. NULL and what no range holds have the key NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import IndexTablesError, PlanningError
+from indextables.types import type_name
+
+METRICS = ("count", "min", "max", "sum", "avg")
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """``count`` (of rows, or of values of a column), ``min``, ``max``, ``sum`` or ``avg``."""
+
+    kind: str
+    column: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in METRICS:
+            raise PlanningError(
+                f"unknown aggregate '{self.kind}'", hint=f"Use {', '.join(METRICS)}"
+            )
+        if self.column is None and self.kind != "count":
+            raise PlanningError(f"{self.kind} needs a column")
+
+    @property
+    def label(self) -> str:
+        return self.name or f"{self.kind}({self.column or '*'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Group by the value."""
+
+    column: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Group numbers into buckets of equal width."""
+
+    column: str
+    interval: float
+    offset: float = 0.0
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DateHistogram:
+    """Group dates or timestamps into spans of ``interval`` microseconds."""
+
+    column: str
+    interval: int
+    offset: int = 0
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Group numbers by named ranges ``(name, from, to)``; ``None`` is an open end."""
+
+    column: str
+    ranges: tuple[tuple[str, float | None, float | None], ...]
+    name: str | None = None
+
+
+Group: TypeAlias = Terms | Histogram | DateHistogram | Ranges
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Metrics by groups, bound to the types of a table."""
+
+    metrics: tuple[Metric, ...]
+    groups: tuple[Group, ...] = ()
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+    def columns(self) -> list[str]:
+        """The columns to read."""
+        named = [g.column for g in self.groups] + [m.column for m in self.metrics if m.column]
+        return list(dict.fromkeys(named))
+
+    def dtype(self, column: str) -> pa.DataType:
+        return self.schema.field(column).type
+
+    def check(self) -> None:
+        """Refuse what has no meaning, before anything is read."""
+        for metric in self.metrics:
+            if metric.column is not None:
+                _check_metric(metric, self.dtype(metric.column))
+        for group in self.groups:
+            _check_group(group, self.dtype(group.column))
+
+
+def _check_metric(metric: Metric, dtype: pa.DataType) -> None:
+    t = pa.types
+    number = t.is_integer(dtype) or t.is_floating(dtype) or t.is_decimal(dtype)
+    if metric.kind in ("sum", "avg") and not number:
+        raise PlanningError(f"{metric.label}: {type_name(dtype)} is not a number")
+    if metric.kind in ("min", "max") and (t.is_nested(dtype) or t.is_map(dtype)):
+        raise PlanningError(f"{metric.label}: {type_name(dtype)} has no order")
+
+
+def _check_group(group: Group, dtype: pa.DataType) -> None:
+    t = pa.types
+    if isinstance(group, Terms):
+        good = not (t.is_nested(dtype) or t.is_map(dtype))
+    elif isinstance(group, DateHistogram):
+        good = (t.is_date(dtype) or t.is_timestamp(dtype)) and group.interval > 0
+    else:
+        good = t.is_integer(dtype) or t.is_floating(dtype) or t.is_decimal(dtype)
+        good = good and (not isinstance(group, Histogram) or group.interval > 0)
+    if not good:
+        raise PlanningError(
+            f"{type(group).__name__} cannot group column '{group.column}' of {type_name(dtype)}"
+        )
+
+
+# -- states ---------------------------------------------------------------------------------------
+
+
+def state_columns(number: int, metric: Metric, values: Any) -> dict[str, Any]:
+    """Arrow columns whose sums, minima and maxima are the metric's state; by name and verb."""
+    name = f"m{number}"
+    if metric.column is None:
+        return {}
+    dtype = values.type
+    found: dict[str, Any] = {f"{name}_count": values.is_valid().cast(pa.int64())}
+    if metric.kind in ("sum", "avg"):
+        found |= _sum_columns(name, values)
+    elif metric.kind != "count":
+        if pa.types.is_floating(dtype):
+            nan = pc.fill_null(pc.is_nan(values), False)
+            found[f"{name}_nans"] = nan.cast(pa.int64())
+            values = pc.if_else(nan, pa.scalar(None, dtype), pc.add(values, pa.scalar(0, dtype)))
+        found[f"{name}_{metric.kind}"] = values
+    return found
+
+
+def _sum_columns(name: str, values: Any) -> dict[str, Any]:
+    dtype = values.type
+    if pa.types.is_floating(dtype):
+        return {f"{name}_real": values.cast(pa.float64())}
+    if pa.types.is_decimal(dtype):
+        return {f"{name}_wide": values.cast(pa.decimal256(76, dtype.scale))}
+    whole = values.cast(pa.int64())
+    return {
+        f"{name}_high": pc.shift_right(whole, 32),
+        f"{name}_low": pc.bit_wise_and(whole, _LOW),
+    }
+
+
+def _verb(column: str) -> str:
+    last = column.rsplit("_", 1)[-1]
+    return last if last in ("min", "max") else "sum"
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Partial results: mergeable with others of the same aggregation, and picklable."""
+
+    aggregation: Aggregation
+    table: pa.Table
+
+    @property
+    def num_groups(self) -> int:
+        return int(self.table.num_rows)
+
+
+def group_states(aggregation: Aggregation, keys: Sequence[Any], states: dict[str, Any]) -> Partial:
+    """One partial from keys and state columns of some rows (``rows`` counts them)."""
+    names = [f"k{i}" for i in range(len(keys))]
+    arrays = dict(zip(names, keys, strict=True)) | states
+    return Partial(aggregation, _regroup(pa.table(arrays), names))
+
+
+def _regroup(table: pa.Table, keys: list[str]) -> pa.Table:
+    states = [n for n in table.column_names if n not in keys]
+    asked = [(n, _verb(n)) for n in states]
+    made = pa.TableGroupBy(table, keys, use_threads=False).aggregate(asked)
+    made = made.rename_columns({f"{n}_{verb}": n for n, verb in asked})
+    return _carried(made.select(keys + states))
+
+
+def _carried(table: pa.Table) -> pa.Table:
+    """Carry low halves of sums into the high ones, so that they never overflow."""
+    for name in table.column_names:
+        if name.endswith("_low"):
+            high = name.replace("_low", "_high")
+            low = table.column(name)
+            carried = pc.add(table.column(high), pc.shift_right(low, 32))
+            table = table.set_column(table.column_names.index(high), high, carried)
+            rest = pc.bit_wise_and(low, _LOW)
+            table = table.set_column(table.column_names.index(name), name, rest)
+    return table
+
+
+def merge(partials: Sequence[Partial]) -> Partial:
+    """The partial result of all rows together."""
+    if not partials:
+        raise IndexTablesError("there is nothing to merge")
+    first = partials[0].aggregation
+    if len(partials) == 1:
+        return partials[0]
+    tables = [p.table for p in partials]
+    names = [f"k{i}" for i in range(len(first.groups))]
+    return Partial(first, _regroup(pa.concat_tables(tables), names))
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+def finalize(partial: Partial) -> pa.Table:
+    """The finished aggregates: key columns, then metrics; without groups always one row."""
+    aggregation, table = partial.aggregation, partial.table
+    names = [g.name or g.column for g in aggregation.groups]
+    columns = [table.column(f"k{i}") for i in range(len(names))]
+    for number, metric in enumerate(aggregation.metrics):
+        names.append(metric.label)
+        columns.append(_finished(number, metric, aggregation, table))
+    return pa.table(columns, names=names)
+
+
+def _finished(number: int, metric: Metric, aggregation: Aggregation, table: pa.Table) -> Any:
+    name = f"m{number}"
+    if metric.column is None:
+        return table.column("rows")
+    dtype = aggregation.dtype(metric.column)
+    if metric.kind == "count":
+        return table.column(f"{name}_count")
+    if metric.kind in ("min", "max"):
+        return _extreme(name, metric.kind, dtype, table)
+    if pa.types.is_floating(dtype):
+        total = table.column(f"{name}_real")
+        return total if metric.kind == "sum" else pc.divide(total, _counts(name, table))
+    if pa.types.is_decimal(dtype):
+        return _decimal_result(name, metric, dtype, table)
+    return _integer_result(name, metric, table)
+
+
+def _counts(name: str, table: pa.Table) -> Any:
+    counts = table.column(f"{name}_count")
+    return pc.if_else(pc.equal(counts, 0), pa.scalar(None, pa.int64()), counts).cast(pa.float64())
+
+
+def _extreme(name: str, kind: str, dtype: pa.DataType, table: pa.Table) -> Any:
+    values = table.column(f"{name}_{kind}")
+    if not pa.types.is_floating(dtype):
+        return values
+    nan = pa.scalar(float("nan"), dtype)
+    has_nan = pc.greater(table.column(f"{name}_nans"), 0)
+    if kind == "max":
+        return pc.if_else(has_nan, nan, values)
+    return pc.if_else(pc.and_(has_nan, pc.is_null(values)), nan, values)
+
+
+def _integer_sums(name: str, table: pa.Table) -> list[int | None]:
+    highs = table.column(f"{name}_high").to_pylist()
+    lows = table.column(f"{name}_low").to_pylist()
+    return [None if h is None else (h << 32) + w for h, w in zip(highs, lows, strict=True)]
+
+
+def _integer_result(name: str, metric: Metric, table: pa.Table) -> Any:
+    sums = _integer_sums(name, table)
+    if metric.kind == "avg":
+        counts = table.column(f"{name}_count").to_pylist()
+        means = [None if s is None else s / c for s, c in zip(sums, counts, strict=True)]
+        return pa.array(means, pa.float64())
+    try:
+        return pa.array(sums, pa.int64())
+    except (OverflowError, pa.ArrowInvalid) as error:
+        raise IndexTablesError(
+            f"{metric.label} does not fit a BIGINT", hint="Sum the column as a decimal"
+        ) from error
+
+
+def _decimal_result(name: str, metric: Metric, dtype: pa.DataType, table: pa.Table) -> Any:
+    sums = table.column(f"{name}_wide").to_pylist()
+    if metric.kind == "sum":
+        target = pa.decimal128(min(38, dtype.precision + 10), dtype.scale)
+        return _decimals(sums, target, metric)
+    target = mean_type(dtype)
+    counts = table.column(f"{name}_count").to_pylist()
+    context = Context(prec=76)
+    step = Decimal(1).scaleb(-target.scale)
+    means = [
+        None if s is None else context.divide(s, c).quantize(step, ROUND_HALF_UP, context)
+        for s, c in zip(sums, counts, strict=True)
+    ]
+    return _decimals(means, target, metric)
+
+
+def mean_type(dtype: pa.DataType) -> pa.DataType:
+    """The type of a mean of decimals: four more digits, or what fits, as Spark decides."""
+    precision, scale = dtype.precision + 4, dtype.scale + 4
+    if precision <= 38:
+        return pa.decimal128(precision, scale)
+    return pa.decimal128(38, max(38 - (precision - scale), min(scale, 6)))
+
+
+def _decimals(values: list[Decimal | None], target: pa.DataType, metric: Metric) -> Any:
+    try:
+        return pa.array(values, target)
+    except pa.ArrowInvalid as error:
+        raise IndexTablesError(f"{metric.label} does not fit {type_name(target)}") from error
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def group_key(group: Group, values: Any) -> Any:
+    """The key of each row."""
+    if isinstance(group, Terms):
+        if pa.types.is_floating(values.type):
+            zeroed = pc.add(values, pa.scalar(0, values.type))
+            nan = pa.scalar(float("nan"), values.type)
+            return pc.if_else(pc.is_nan(zeroed), nan, zeroed)
+        return values
+    if isinstance(group, Histogram):
+        return _bucket(values, group)
+    if isinstance(group, DateHistogram):
+        return _span(values, group)
+    return _named_range(values, group)
+
+
+def _bucket(values: Any, group: Histogram) -> Any:
+    whole = float(group.interval).is_integer() and float(group.offset).is_integer()
+    if pa.types.is_integer(values.type) and whole:
+        found = _floored(values.cast(pa.int64()), int(group.interval), int(group.offset))
+        return found.cast(pa.float64(), safe=False)
+    numbers = values.cast(pa.float64(), safe=False)
+    steps = pc.floor(pc.divide(pc.subtract(numbers, group.offset), group.interval))
+    return pc.add(pc.add(pc.multiply(steps, group.interval), group.offset), 0.0)
+
+
+def _span(values: Any, group: DateHistogram) -> Any:
+    zone = values.type.tz if pa.types.is_timestamp(values.type) else None
+    if pa.types.is_date(values.type):
+        values = pc.multiply(values.cast(pa.int32()).cast(pa.int64()), 86_400_000_000)
+    whole = _floored(values.cast(pa.int64()), group.interval, group.offset)
+    return whole.cast(pa.timestamp("us", zone))
+
+
+def _floored(values: Any, interval: int, offset: int) -> Any:
+    """Integers floored to a grid, exactly."""
+    mask = values.is_null().to_numpy(zero_copy_only=False)
+    numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    steps = np.floor_divide(numbers - offset, interval)
+    return pa.array(steps * interval + offset, pa.int64(), mask=mask)
+
+
+def _named_range(values: Any, group: Ranges) -> Any:
+    numbers = values.cast(pa.float64(), safe=False)
+    found: Any = pa.nulls(len(values), pa.string())
+    for name, low, high in reversed(group.ranges):
+        inside: Any = pc.is_valid(numbers)
+        if low is not None:
+            inside = pc.and_(inside, _at_least(values, numbers, low))
+        if high is not None:
+            inside = pc.and_(inside, pc.invert(_at_least(values, numbers, high)))
+        found = pc.if_else(pc.fill_null(inside, False), name, found)
+    return found
+
+
+def _at_least(values: Any, numbers: Any, bound: float) -> Any:
+    """``value >= bound`` with NaN above everything; integers are compared as integers."""
+    if pa.types.is_integer(values.type) and float(bound).is_integer() and abs(bound) < 2**63:
+        return pc.greater_equal(values.cast(pa.int64()), int(bound))
+    return pc.or_(pc.greater_equal(numbers, bound), pc.is_nan(numbers))
