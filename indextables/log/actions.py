@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 from indextables.log import fields as f
-from indextables.log.fields import NULL_PARTITION, Field, decode_fields, encode_fields
+from indextables.log.fields import NULL_PARTITION, Field, FieldTable, encode_fields
 
 __all__ = [
     "ACTION_TYPES",
@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+_TABLES: dict[type[Any], FieldTable] = {}
+
+
 class _Spelled:
     """What has a table of JSON fields."""
 
@@ -55,7 +58,15 @@ class _Spelled:
     @classmethod
     def from_dict(cls, body: Any) -> Self:
         """The action a body spells; wrong types are ``CorruptFileError``."""
-        return cls(**decode_fields(cls.FIELDS, body, cls.KEY))
+        return cls(**cls.decoded(body))
+
+    @classmethod
+    def decoded(cls, body: Any) -> dict[str, Any]:
+        """The constructor arguments a body spells."""
+        table = _TABLES.get(cls)
+        if table is None:
+            table = _TABLES[cls] = FieldTable(cls.KEY, cls.FIELDS)
+        return table.decode(body)
 
     def envelope(self) -> dict[str, Any]:
         """The whole line: the kind and the body."""
@@ -113,7 +124,7 @@ class Metadata(_Spelled):
 
     @classmethod
     def from_dict(cls, body: Any) -> Metadata:
-        values = decode_fields(cls.FIELDS, body, cls.KEY)
+        values = cls.decoded(body)
         spelled = values.pop("format", {})
         if spelled.get("provider") is not None:
             values["format_provider"] = f.text(spelled["provider"], "metaData.format.provider")
@@ -290,7 +301,7 @@ class AddXRef(_Spelled):
 
     @classmethod
     def from_dict(cls, body: Any) -> AddXRef:
-        values = decode_fields(cls.FIELDS, body, cls.KEY)
+        values = cls.decoded(body)
         values.setdefault("source_split_count", len(values["source_split_paths"]))
         return cls(**values)
 

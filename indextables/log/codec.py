@@ -82,9 +82,7 @@ def _refuse_unfinished(too_large: bool) -> NoReturn:
 def parse_json(text: str) -> Any:
     """Strict JSON: no key twice, no NaN, no infinity."""
     try:
-        return json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float
-        )
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise CorruptFileError(f"not JSON: {reason}") from None
@@ -108,6 +106,10 @@ def _float(digits: str) -> float:
     if value in (float("inf"), float("-inf")):
         raise CorruptFileError(f"the number {digits} is too large")
     return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def decode_text(data: bytes) -> str:
@@ -186,10 +188,7 @@ def located(
 
 def encode_lines(lines: Iterable[dict[str, Any]], *, compressed: bool = True) -> bytes:
     """JSON lines as the bytes of a log file."""
-    text = "".join(
-        json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
-        for line in lines
-    ).encode("utf-8")
+    text = "".join(_ENCODER.encode(line) + "\n" for line in lines).encode("utf-8")
     return compress(text) if compressed else text
 
 

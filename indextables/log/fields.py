@@ -136,18 +136,34 @@ def json_map(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
+class FieldTable:
+    """The fields of one kind of object, by JSON name, ready for decoding."""
+
+    def __init__(self, where: str, fields: tuple[Field, ...]) -> None:
+        self._where = where
+        self._by_name = {f.json: (f.attr, f.decode, f"{where}.{f.json}") for f in fields}
+        self._required = tuple((f.attr, f"{where}.{f.json}") for f in fields if f.required)
+
+    def decode(self, body: Any) -> dict[str, Any]:
+        """The constructor arguments that a JSON object spells."""
+        if not isinstance(body, dict):
+            wrong_type(self._where, "an object", body)
+        values: dict[str, Any] = {}
+        by_name = self._by_name
+        for key, raw in body.items():
+            known = by_name.get(key)
+            if known is not None and raw is not None:
+                attr, decode, full_name = known
+                values[attr] = decode(raw, full_name)
+        for attr, full_name in self._required:
+            if attr not in values:
+                raise CorruptFileError(f"{full_name} is missing")
+        return values
+
+
 def decode_fields(fields: tuple[Field, ...], body: Any, where: str) -> dict[str, Any]:
-    """The constructor arguments that a JSON object spells."""
-    if not isinstance(body, dict):
-        wrong_type(where, "an object", body)
-    values: dict[str, Any] = {}
-    for field in fields:
-        raw = body.get(field.json)
-        if raw is not None:
-            values[field.attr] = field.decode(raw, f"{where}.{field.json}")
-        elif field.required:
-            raise CorruptFileError(f"{where}.{field.json} is missing")
-    return values
+    """The constructor arguments that a JSON object spells, for objects that come one by one."""
+    return FieldTable(where, fields).decode(body)
 
 
 def encode_fields(fields: tuple[Field, ...], action: Any) -> dict[str, Any]:
