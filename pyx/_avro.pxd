@@ -35,6 +35,7 @@ cdef enum:
 cdef enum:
     DEEPEST = 64
     MOST_KEYS = 10000
+    CHUNK = 512             # rows that are taken apart before they are packed
 
 cdef struct Walk:
     const int32_t* nodes        # three per node: op, a, b

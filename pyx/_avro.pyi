@@ -1,26 +1,25 @@
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from indextables.native._textpack import Packed
+
 Buffer = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
-UInt32s = npt.NDArray[np.uint32]
 
 MISSING: int
 
 class EntryColumns:
-    data: Any
     rows: int
     ints: Int64s
-    text_starts: UInt32s
-    text_lengths: UInt32s
-    list_starts: UInt32s
-    list_lengths: UInt32s
-    map_present: npt.NDArray[np.uint8]
-    def map_columns(self, field: int) -> Iterator[tuple[str, UInt32s, UInt32s]]: ...
+    path_hashes: npt.NDArray[np.uint64]
+    def texts(self, field: int) -> Packed | None: ...
+    def lists(self, field: int) -> Packed | None: ...
+    def map_keys(self, field: int) -> list[str]: ...
+    def map_texts(self, field: int, key: int) -> Packed | None: ...
+    def map_present(self, field: int) -> npt.NDArray[np.uint8]: ...
 
 def scan_container(data: Buffer) -> tuple[dict[str, bytes], Int64s, Int64s, Int64s]: ...
-def decode_entries(program: Any, data: Buffer, ends: Int64s, counts: Int64s) -> EntryColumns: ...
+def decode_entries(program: Any, blocks: list[Any], counts: list[int]) -> EntryColumns: ...
 def decode_objects(program: Any, data: Buffer, count: int) -> list[Any]: ...

@@ -1,16 +1,18 @@
 """Containers, file entries and objects of Avro files."""
 
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
 from indextables.native._cursor cimport (
-    Cursor, cursor_fail, cursor_init, cursor_left, cursor_need, cursor_over, cursor_skip,
+    Cursor, corrupt_at, cursor_fail, cursor_left, cursor_need, cursor_over, cursor_skip,
     cursor_take, read_f64, read_i32, read_u8, read_zigzag,
 )
 from indextables.native._hash cimport xxh64_bytes
-from indextables.native._textpack cimport NULL_LENGTH, same_bytes, utf8_valid
+from indextables.native._textpack cimport (
+    NULL_LENGTH, Bytes, TextPacker, reserve, same_bytes, utf8_valid,
+)
 from indextables.native._typedefs cimport (
     float32_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
@@ -18,7 +20,6 @@ from indextables.native._typedefs cimport (
 from indextables.errors import CorruptFileError
 
 MISSING = -(1 << 63)
-_ABSENT = (1 << 32) - 1
 cdef int64_t _MISSING = <int64_t>(<uint64_t>1 << 63)
 
 
@@ -171,200 +172,207 @@ cdef bytes _take_bytes(Cursor* c):
 
 # -- file entries to columns --------------------------------------------------------------------
 
-cdef class _Maps:
-    """Values of one map field by key: two columns a key, starts and lengths.
+cdef class _Places:
+    """Where the texts of one column lie, for the rows of the chunk at hand, and their packer."""
 
-    The columns come zeroed from ``calloc``, so a key that few rows have costs few pages. Lengths
-    are stored plus one; zero is absent.
-    """
+    cdef uint32_t[CHUNK] starts
+    cdef uint32_t[CHUNK] lengths
+    cdef TextPacker packer
+
+    def __cinit__(self, size_t rows, bint is_raw=False):
+        self.packer = TextPacker(rows, is_raw)
+        self.clear()
+
+    cdef inline void clear(self) noexcept nogil:
+        memset(self.lengths, 0xff, CHUNK * sizeof(uint32_t))
+
+    cdef inline void set(self, size_t i, uint64_t start, uint64_t n) noexcept nogil:
+        self.starts[i] = <uint32_t>start
+        self.lengths[i] = <uint32_t>n
+
+    cdef int flush(self, const Cursor* c, size_t first, size_t rows) except -1 nogil:
+        self.packer.put(c.base, c.size, self.starts, self.lengths, first, rows)
+        self.clear()
+        return 0
+
+
+cdef class _Keys:
+    """The keys of one map field, each with its column."""
 
     cdef size_t rows
-    cdef uint32_t** columns         # starts and lengths of each key, one after the other
-    cdef uint32_t* keys             # two per key: start, length
-    cdef uint32_t key_count
+    cdef list columns
+    cdef list names
+    cdef void** places              # the columns again, for use without the GIL
+    cdef Bytes arena                # the keys' bytes
+    cdef uint32_t* keys             # two per key: start and length in the arena
+    cdef uint32_t count
     cdef uint32_t room              # keys that fit before everything grows
     cdef int32_t* table             # key number plus one by hash, four slots per key of room
     cdef uint32_t[256] guess        # the key that stood at each place of the row before
+    cdef uint8_t* present
 
     def __cinit__(self, size_t rows):
         self.rows = rows
+        self.columns = []
+        self.names = []
         memset(self.guess, 0, sizeof(self.guess))
+        self.present = <uint8_t*>calloc(rows + 1, 1)
+        if self.present == NULL:
+            raise MemoryError()
 
     def __dealloc__(self):
-        cdef uint32_t key
-        for key in range(self.key_count):
-            free(self.columns[key])
-        free(self.columns)
+        free(self.present)
+        free(self.places)
+        free(self.arena.data)
         free(self.keys)
         free(self.table)
 
-    cdef int grow(self, const Cursor* c) except -1 nogil:
+    cdef inline bint is_key(self, uint32_t key, const uint8_t* p, uint64_t n) noexcept nogil:
+        return self.keys[2 * key + 1] == n and same_bytes(
+            self.arena.data + self.keys[2 * key], p, n
+        )
+
+    cdef inline int64_t key_of(self, const uint8_t* p, uint64_t n, size_t place) except -1 nogil:
+        """The number of a key; a new one gets the next number and a column."""
+        if place < 256 and self.count and self.is_key(self.guess[place], p, n):
+            return self.guess[place]
+        cdef int64_t key = self.search(p, n)
+        if place < 256:
+            self.guess[place] = <uint32_t>key
+        return key
+
+    cdef int64_t search(self, const uint8_t* p, uint64_t n) except -1 nogil:
+        cdef uint32_t slot
+        if self.room:
+            slot = <uint32_t>xxh64_bytes(p, n, 0) & (4 * self.room - 1)
+            while self.table[slot]:
+                if self.is_key(<uint32_t>(self.table[slot] - 1), p, n):
+                    return self.table[slot] - 1
+                slot = (slot + 1) & (4 * self.room - 1)
+        if self.count >= MOST_KEYS:
+            return corrupt_at(0, b"a map field has too many distinct keys")
+        if not utf8_valid(p, n):
+            return corrupt_at(0, b"a map key is not UTF-8")
+        with gil:
+            return self.make(p, n)
+
+    cdef int64_t make(self, const uint8_t* p, uint64_t n) except -1:
+        """A new key, with a column of its own."""
+        if self.count == self.room:
+            self.grow()
+        reserve(&self.arena, n + 1)
+        memcpy(self.arena.data + self.arena.used, p, n)
+        self.keys[2 * self.count] = <uint32_t>self.arena.used
+        self.keys[2 * self.count + 1] = <uint32_t>n
+        self.arena.used += n
+        self.names.append((<const char*>p)[:n].decode() if n else "")
+        column = _Places(self.rows)
+        self.columns.append(column)
+        self.places[self.count] = <void*>column
+        self.table[self.free_slot(self.count)] = <int32_t>self.count + 1
+        self.count += 1
+        return self.count - 1
+
+    cdef int grow(self) except -1:
         """Room for twice as many keys, at least eight."""
         cdef uint32_t room = max(8, 2 * self.room)
         cdef uint32_t* keys = <uint32_t*>realloc(self.keys, 2 * room * sizeof(uint32_t))
         if keys != NULL:
             self.keys = keys
-        cdef uint32_t** columns = <uint32_t**>realloc(self.columns, room * sizeof(uint32_t*))
-        if columns != NULL:
-            self.columns = columns
+        cdef void** places = <void**>realloc(self.places, room * sizeof(void*))
+        if places != NULL:
+            self.places = places
         cdef int32_t* table = <int32_t*>calloc(4 * room, sizeof(int32_t))
-        if keys == NULL or columns == NULL or table == NULL:
+        if keys == NULL or places == NULL or table == NULL:
             free(table)
-            with gil:
-                raise MemoryError()
+            raise MemoryError()
         free(self.table)
         self.table = table
         self.room = room
         cdef uint32_t key
-        for key in range(self.key_count):
-            self.table[self.free_slot(c, keys[2 * key], keys[2 * key + 1])] = <int32_t>key + 1
+        for key in range(self.count):
+            self.table[self.free_slot(key)] = <int32_t>key + 1
         return 0
 
-    cdef uint32_t free_slot(self, const Cursor* c, uint64_t at, uint64_t n) noexcept nogil:
-        cdef uint32_t slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (4 * self.room - 1)
+    cdef uint32_t free_slot(self, uint32_t key) noexcept nogil:
+        cdef uint32_t slot = <uint32_t>xxh64_bytes(
+            self.arena.data + self.keys[2 * key], self.keys[2 * key + 1], 0
+        ) & (4 * self.room - 1)
         while self.table[slot]:
             slot = (slot + 1) & (4 * self.room - 1)
         return slot
 
-    cdef inline bint is_key(
-        self, uint32_t key, const Cursor* c, uint64_t at, uint64_t n
-    ) noexcept nogil:
-        return self.keys[2 * key + 1] == n and same_bytes(
-            c.base + self.keys[2 * key], c.base + at, n
-        )
-
-    cdef inline int64_t key_of(
-        self, Cursor* c, uint64_t at, uint64_t n, size_t place
-    ) except -1 nogil:
-        """The number of the key of ``n`` bytes at ``at``; new keys get the next number."""
-        if place < 256 and self.key_count and self.is_key(self.guess[place], c, at, n):
-            return self.guess[place]
-        cdef int64_t key = self.search(c, at, n)
-        if place < 256:
-            self.guess[place] = <uint32_t>key
-        return key
-
-    cdef int64_t search(self, Cursor* c, uint64_t at, uint64_t n) except -1 nogil:
-        cdef uint32_t slot
+    cdef int flush(self, const Cursor* c, size_t first, size_t rows) except -1 nogil:
         cdef uint32_t key
-        if self.room:
-            slot = <uint32_t>xxh64_bytes(c.base + at, n, 0) & (4 * self.room - 1)
-            while self.table[slot]:
-                key = <uint32_t>(self.table[slot] - 1)
-                if self.is_key(key, c, at, n):
-                    return key
-                slot = (slot + 1) & (4 * self.room - 1)
-        if self.key_count >= MOST_KEYS:
-            return cursor_fail(c, b"a map field has too many distinct keys")
-        if not utf8_valid(c.base + at, n):
-            return cursor_fail(c, b"a map key is not UTF-8")
-        if self.key_count == self.room:
-            self.grow(c)
-        key = self.key_count
-        self.columns[key] = <uint32_t*>calloc(2 * self.rows + 1, sizeof(uint32_t))
-        if self.columns[key] == NULL:
-            with gil:
-                raise MemoryError()
-        self.keys[2 * key] = <uint32_t>at
-        self.keys[2 * key + 1] = <uint32_t>n
-        self.table[self.free_slot(c, at, n)] = <int32_t>key + 1
-        self.key_count += 1
-        return key
+        for key in range(self.count):
+            (<_Places>self.places[key]).flush(c, first, rows)
+        return 0
 
-    cdef inline void put(self, int64_t key, size_t row, uint64_t start, uint64_t n) noexcept nogil:
-        self.columns[key][row] = <uint32_t>start
-        self.columns[key][self.rows + row] = <uint32_t>n + 1
 
-    cdef inline void put_null(self, int64_t key, size_t row) noexcept nogil:
-        self.columns[key][self.rows + row] = 0
-
-    cdef tuple column(self, uint32_t key, const uint8_t[::1] data):
-        """A key's name and, for every row, where its value lies."""
-        cdef size_t row
-        cdef const uint32_t* source = self.columns[key]
-        starts = np.empty(self.rows, np.uint32)
-        lengths = np.empty(self.rows, np.uint32)
-        cdef uint32_t[::1] to_starts = starts
-        cdef uint32_t[::1] to_lengths = lengths
-        with nogil:
-            for row in range(self.rows):
-                to_starts[row] = source[row]
-                to_lengths[row] = source[self.rows + row] - 1
-        cdef size_t at = self.keys[2 * key]
-        name = bytes(data[at:at + self.keys[2 * key + 1]]).decode()
-        return name, starts, lengths
+cdef struct Sink:
+    int32_t kind
+    int32_t node
+    int64_t* ints
+    void* target                    # _Places of a text or list, _Keys of a map
 
 
 cdef class EntryColumns:
-    """File entries taken apart: integers as values, everything else as places in ``data``."""
+    """File entries taken apart, in the order of the program's columns."""
 
-    cdef readonly object data
     cdef readonly Py_ssize_t rows
     cdef readonly object ints           # int64[field, row], MISSING where absent
-    cdef readonly object text_starts    # uint32[field, row]
-    cdef readonly object text_lengths   # uint32[field, row], 2**32 - 1 where absent
-    cdef readonly object list_starts
-    cdef readonly object list_lengths
-    cdef readonly object map_present    # uint8[field, row]
+    cdef readonly object path_hashes    # XXH64 of each path
+    cdef list _texts
+    cdef list _lists
     cdef list _maps
-    cdef const uint8_t[::1] _view
 
-    def __init__(self, data, Py_ssize_t rows, Py_ssize_t ints, Py_ssize_t texts,
-                 Py_ssize_t maps, Py_ssize_t lists):
-        self.data = data
-        self._view = data
-        self.rows = rows
-        self.ints = np.full((ints, rows), MISSING, np.int64)
-        self.text_starts = np.zeros((texts, rows), np.uint32)
-        self.text_lengths = np.full((texts, rows), _ABSENT, np.uint32)
-        self.list_starts = np.zeros((lists, rows), np.uint32)
-        self.list_lengths = np.full((lists, rows), _ABSENT, np.uint32)
-        self.map_present = np.zeros((maps, rows), np.uint8)
-        self._maps = [_Maps(rows) for _ in range(maps)]
+    def texts(self, int field):
+        """A text field, as ``TextPacker.finish`` gives it."""
+        return (<_Places>self._texts[field]).packer.finish()
 
-    def map_columns(self, int field):
-        """``(key, starts, lengths)`` of each key of a map field in turn, lengths as for texts."""
-        cdef _Maps maps = self._maps[field]
-        cdef uint32_t key
-        for key in range(maps.key_count):
-            yield maps.column(key, self._view)
+    def lists(self, int field):
+        """A list field: arrays of strings in their Avro form."""
+        return (<_Places>self._lists[field]).packer.finish()
 
+    def map_keys(self, int field):
+        return list((<_Keys>self._maps[field]).names)
 
-cdef struct Sinks:
-    int64_t* ints
-    uint32_t* text_starts
-    uint32_t* text_lengths
-    uint32_t* list_starts
-    uint32_t* list_lengths
-    uint8_t* map_present
-    size_t rows
+    def map_texts(self, int field, int key):
+        """One key of a map field."""
+        cdef _Keys keys = self._maps[field]
+        return (<_Places>keys.columns[key]).packer.finish()
+
+    def map_present(self, int field):
+        """Which rows have the map, if only an empty one."""
+        cdef _Keys keys = self._maps[field]
+        return np.frombuffer((<const char*>keys.present)[:self.rows], np.uint8)
 
 
 cdef inline int put_map(
-    Walk* w, Cursor* c, int32_t node, _Maps maps, size_t row
+    Walk* w, Cursor* c, int32_t node, _Keys keys, size_t i, size_t row
 ) except -1 nogil:
     cdef int64_t count = read_count(w, c)
     cdef size_t place = 0
     cdef int64_t key
     cdef uint64_t n
-    cdef uint64_t at
+    cdef const uint8_t* p
     cdef int32_t value
+    keys.present[row] = 1
     while count:
         while count:
             n = read_length(c)
-            at = c.pos
-            cursor_skip(c, n)
-            key = maps.key_of(c, at, n, place)
+            p = cursor_take(c, n)
+            key = keys.key_of(p, n, place)
             place += 1
             count -= 1
             value = node_a(w, node)
             if node_op(w, value) == OP_UNION:
                 value = read_branch(w, c, value)
             if node_op(w, value) == OP_NULL:
-                maps.put_null(key, row)
+                (<_Places>keys.places[key]).set(i, 0, NULL_LENGTH)
                 continue
             n = read_length(c)
-            maps.put(key, row, c.pos, n)
+            (<_Places>keys.places[key]).set(i, c.pos, n)
             cursor_skip(c, n)
         count = read_count(w, c)
     return 0
@@ -386,142 +394,151 @@ cdef int walk_list(Walk* w, Cursor* c) except -1 nogil:
     return 0
 
 
-cdef inline int put_value(
-    Walk* w, Cursor* c, int32_t node, int32_t sink, int32_t number, const Sinks* s, _Maps maps,
-    size_t row,
-) except -1 nogil:
-    """Read one field of a file entry into its column."""
-    cdef int32_t op
+cdef inline int put_value(Walk* w, Cursor* c, const Sink* s, size_t i, size_t row) except -1 nogil:
+    """Read one field of a file entry, row ``i`` of its chunk, into its column."""
+    cdef int32_t node = s.node
     cdef uint64_t n
-    cdef size_t cell = <size_t>number * s.rows + row
+    if s.kind == SINK_SKIP:
+        return skip_value(w, c, node, 1)
     if node_op(w, node) == OP_UNION:
         node = read_branch(w, c, node)
-    op = node_op(w, node)
-    if op == OP_NULL:
+    if node_op(w, node) == OP_NULL:
         return 0
-    if sink == SINK_INT:
-        s.ints[cell] = read_boolean(c) if op == OP_BOOLEAN else read_zigzag(c)
-    elif sink == SINK_TEXT:
+    if s.kind == SINK_INT:
+        s.ints[row] = read_boolean(c) if node_op(w, node) == OP_BOOLEAN else read_number(c)
+    elif s.kind == SINK_TEXT:
         n = read_length(c)
-        s.text_starts[cell] = <uint32_t>c.pos
-        s.text_lengths[cell] = <uint32_t>n
+        (<_Places>s.target).set(i, c.pos, n)
         cursor_skip(c, n)
-    elif sink == SINK_MAP:
-        s.map_present[cell] = 1
-        put_map(w, c, node, maps, row)
+    elif s.kind == SINK_MAP:
+        put_map(w, c, node, <_Keys>s.target, i, row)
     else:
         n = c.pos
         walk_list(w, c)
-        s.list_starts[cell] = <uint32_t>n
-        s.list_lengths[cell] = <uint32_t>(c.pos - n)
+        (<_Places>s.target).set(i, n, c.pos - n)
     return 0
 
 
-cdef int _bind(Sinks* s, EntryColumns out) except -1:
-    cdef int64_t[:, ::1] ints = out.ints
-    cdef uint32_t[:, ::1] text_starts = out.text_starts
-    cdef uint32_t[:, ::1] text_lengths = out.text_lengths
-    cdef uint32_t[:, ::1] list_starts = out.list_starts
-    cdef uint32_t[:, ::1] list_lengths = out.list_lengths
-    cdef uint8_t[:, ::1] map_present = out.map_present
-    s.rows = out.rows
-    s.ints = &ints[0, 0] if ints.size else NULL
-    s.text_starts = &text_starts[0, 0] if text_starts.size else NULL
-    s.text_lengths = &text_lengths[0, 0] if text_lengths.size else NULL
-    s.list_starts = &list_starts[0, 0] if list_starts.size else NULL
-    s.list_lengths = &list_lengths[0, 0] if list_lengths.size else NULL
-    s.map_present = &map_present[0, 0] if map_present.size else NULL
+cdef int flush_chunk(
+    const Cursor* c, const Sink* sinks, int32_t fields, size_t first, size_t rows
+) except -1 nogil:
+    cdef int32_t k
+    for k in range(fields):
+        if sinks[k].kind == SINK_TEXT or sinks[k].kind == SINK_LIST:
+            (<_Places>sinks[k].target).flush(c, first, rows)
+        elif sinks[k].kind == SINK_MAP:
+            (<_Keys>sinks[k].target).flush(c, first, rows)
     return 0
 
 
-def decode_entries(program, const uint8_t[::1] data not None, ends, counts):
-    """File entries of one or more decompressed blocks, laid end to end in ``data``.
+cdef int hash_chunk(
+    const Cursor* c, _Places paths, uint64_t* hashes, size_t first, size_t rows
+) except -1 nogil:
+    cdef size_t i
+    for i in range(rows):
+        if paths.lengths[i] == NULL_LENGTH:
+            return cursor_fail(c, b"a file entry has no path")
+        hashes[first + i] = xxh64_bytes(c.base + paths.starts[i], paths.lengths[i], 0)
+    return 0
 
-    ``ends[i]`` is where block i ends and ``counts[i]`` how many entries it holds; a block must
-    hold exactly so many. ``program`` comes from ``avro_schema.compile_entries``.
+
+cdef int decode_block(
+    Walk* w, Cursor* c, const Sink* sinks, int32_t fields, _Places paths, uint64_t* hashes,
+    size_t first, size_t count,
+) except -1 nogil:
+    """One block: some rows are taken apart, then packed while their bytes are near."""
+    cdef size_t done = 0
+    cdef size_t rows
+    cdef size_t i
+    cdef int32_t k
+    while done < count:
+        rows = min(<size_t>CHUNK, count - done)
+        for i in range(rows):
+            for k in range(fields):
+                put_value(w, c, &sinks[k], i, first + done + i)
+        hash_chunk(c, paths, hashes, first + done, rows)
+        flush_chunk(c, sinks, fields, first + done, rows)
+        done += rows
+    if cursor_left(c):
+        return cursor_fail(c, b"a block is longer than its entries")
+    return 0
+
+
+def decode_entries(program, list blocks not None, list counts not None):
+    """File entries of decompressed blocks; each must hold exactly as many as it says.
+
+    ``program`` comes from ``avro_schema.compile_entries``. Nothing refers to the blocks afterwards.
     """
-    cdef const int64_t[::1] block_ends = np.ascontiguousarray(ends, np.int64)
-    cdef const int64_t[::1] block_counts = np.ascontiguousarray(counts, np.int64)
+    cdef Py_ssize_t rows = _count_rows(blocks, counts)
+    cdef EntryColumns out = _empty_columns(program, rows)
     cdef const int32_t[:, ::1] nodes = program.node_array()
     cdef const int32_t[::1] children = program.child_array()
-    cdef const int32_t[:, ::1] sinks = program.sink_array()
+    cdef uint64_t[::1] hashes = out.path_hashes
+    cdef int32_t fields = len(program.sinks)
+    cdef Sink* sinks = <Sink*>calloc(fields + 1, sizeof(Sink))
+    cdef const uint8_t[::1] view
     cdef Walk w
-    cdef Sinks s
-    cdef size_t block
+    cdef Cursor c
+    cdef size_t first = 0
+    cdef size_t count
+    if sinks == NULL:
+        raise MemoryError()
     w.nodes = &nodes[0, 0]
     w.children = &children[0]
-    w.budget = 8 * <int64_t>data.shape[0] + 4096
-    columns = program.columns
-    cdef EntryColumns out = EntryColumns(
-        data.base, _check_blocks(data, block_ends, block_counts),
-        len(columns["int"]), len(columns["text"]), len(columns["map"]), len(columns["list"]),
-    )
-    out._view = data
-    _bind(&s, out)
-    cdef list maps = [
-        out._maps[number] if sink == SINK_MAP else None for sink, number in program.sinks
-    ]
-    cdef size_t row = 0
-    cdef uint64_t start = 0
-    for block in range(<size_t>block_ends.shape[0]):
-        _decode_block(&w, &s, data, start, block_ends[block], block_counts[block], sinks, maps, row)
-        row += <size_t>block_counts[block]
-        start = <uint64_t>block_ends[block]
+    cdef _Places paths = out._texts[program.columns["text"].index("path")]
+    try:
+        _bind(sinks, program, out, &w)
+        for block, number in zip(blocks, counts, strict=True):
+            view = block
+            count = number
+            w.budget = 8 * <int64_t>view.shape[0] + 4096
+            cursor_over(&c, view, 0)
+            with nogil:
+                decode_block(&w, &c, sinks, fields, paths, &hashes[0], first, count)
+            first += count
+    finally:
+        free(sinks)
     return out
 
 
-cdef Py_ssize_t _check_blocks(
-    const uint8_t[::1] data, const int64_t[::1] ends, const int64_t[::1] counts
-) except -1:
+cdef Py_ssize_t _count_rows(list blocks, list counts) except -1:
     """Total rows; a block cannot hold more entries than its bytes allow."""
-    cdef int64_t start = 0
-    cdef int64_t total = 0
-    cdef size_t block
-    if ends.shape[0] != counts.shape[0] or data.shape[0] >= NULL_LENGTH:
-        raise ValueError("blocks do not fit their data")
-    for block in range(<size_t>ends.shape[0]):
-        if ends[block] < start or ends[block] > data.shape[0]:
-            raise ValueError("blocks do not fit their data")
-        if counts[block] < 0 or counts[block] * 2 > ends[block] - start:
+    cdef Py_ssize_t total = 0
+    for block, count in zip(blocks, counts, strict=True):
+        if len(block) >= NULL_LENGTH:
+            raise CorruptFileError("a block is too large")
+        if count < 0 or 2 * count > len(block):
             raise CorruptFileError("a block is too short for its number of entries")
-        total += counts[block]
-        start = ends[block]
+        total += count
     return total
 
 
-cdef int _decode_block(
-    Walk* w, const Sinks* s, const uint8_t[::1] data, uint64_t start, uint64_t end,
-    int64_t count, const int32_t[:, ::1] sinks, list maps, size_t row,
-) except -1:
-    cdef Cursor c
-    cdef int32_t first = node_a(w, 0)
-    cdef int32_t fields = node_b(w, 0)
+cdef EntryColumns _empty_columns(program, Py_ssize_t rows):
+    columns = program.columns
+    cdef EntryColumns out = EntryColumns()
+    out.rows = rows
+    out.ints = np.full((len(columns["int"]), max(rows, 1)), MISSING, np.int64)[:, :rows]
+    out.path_hashes = np.zeros(max(rows, 1), np.uint64)[:rows]
+    out._texts = [_Places(rows) for _ in columns["text"]]
+    out._lists = [_Places(rows, True) for _ in columns["list"]]
+    out._maps = [_Keys(rows) for _ in columns["map"]]
+    return out
+
+
+cdef int _bind(Sink* sinks, program, EntryColumns out, const Walk* w) except -1:
+    cdef int64_t[:, :] ints = out.ints
     cdef int32_t k
-    cdef int64_t i
-    cdef object empty = _Maps(0)
-    cdef list bound = [m if m is not None else empty for m in maps]
-    cdef void** targets = <void**>calloc(fields + 1, sizeof(void*))
-    if targets == NULL:
-        raise MemoryError()
-    for k in range(fields):
-        targets[k] = <void*>bound[k]
-    cursor_init(&c, &data[0] if data.shape[0] else NULL, end, 0)
-    c.pos = start
-    try:
-        with nogil:
-            for i in range(count):
-                for k in range(fields):
-                    if sinks[k, 0] == SINK_SKIP:
-                        skip_value(w, &c, w.children[first + k], 1)
-                    else:
-                        put_value(
-                            w, &c, w.children[first + k], sinks[k, 0], sinks[k, 1], s,
-                            <_Maps>targets[k], row + i,
-                        )
-            if cursor_left(&c):
-                cursor_fail(&c, b"a block is longer than its entries")
-    finally:
-        free(targets)
+    for k, (kind, number) in enumerate(program.sinks):
+        sinks[k].kind = kind
+        sinks[k].node = w.children[node_a(w, 0) + k]
+        if kind == SINK_INT:
+            sinks[k].ints = &ints[number, 0] if out.rows else NULL
+        elif kind == SINK_TEXT:
+            sinks[k].target = <void*>out._texts[number]
+        elif kind == SINK_LIST:
+            sinks[k].target = <void*>out._lists[number]
+        elif kind == SINK_MAP:
+            sinks[k].target = <void*>out._maps[number]
     return 0
 
 

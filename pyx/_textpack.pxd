@@ -10,7 +10,7 @@ In a skeleton the bytes 0xff (integer) and 0xfe (UUID) mark slots; UTF-8 never c
 """
 
 from indextables.native._hash cimport load16, load32, load64
-from indextables.native._typedefs cimport int32_t, uint8_t, uint32_t, uint64_t
+from indextables.native._typedefs cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef enum:
     NULL_LENGTH = 0xffffffff
@@ -33,6 +33,53 @@ cdef struct Template:
     uint32_t pieces
     uint32_t slots
 
+cdef struct Bytes:
+    uint8_t* data
+    size_t used
+    size_t size
+
+
+cdef class TextPacker:
+    """Packs one column of ``n`` rows, which come in order and some at a time."""
+
+    cdef size_t n
+    cdef size_t present         # rows that are not NULL
+    cdef uint8_t* valid
+    cdef bint is_raw            # bytes that need not be text, kept as they are
+    cdef bint is_plain          # texts kept as they are, since they share too little
+    cdef Bytes texts            # of a plain column
+    cdef uint32_t* offsets
+    cdef Bytes arena            # skeletons
+    cdef Template* templates
+    cdef uint32_t count
+    cdef Piece* pieces
+    cdef uint32_t pieces_used
+    cdef uint32_t pieces_size
+    cdef int32_t* table
+    cdef uint64_t** slots
+    cdef uint32_t slot_count
+    cdef uint16_t* codes
+    cdef Bytes scratch
+    cdef uint64_t[66] values
+
+    cdef int put(
+        self, const uint8_t* base, uint64_t size, const uint32_t* starts,
+        const uint32_t* lengths, size_t first, size_t rows,
+    ) except -1 nogil
+    cdef int put_plain(self, const uint8_t* p, uint32_t n, size_t row) except -1 nogil
+    cdef int put_text(self, const uint8_t* p, uint32_t n, uint32_t* code) except -2 nogil
+    cdef int become_plain(self, size_t rows) except -1 nogil
+    cdef bint matches(self, const Template* t, const uint8_t* p, size_t n) noexcept nogil
+    cdef int split(self, const uint8_t* p, size_t n, uint32_t* slots) except -1 nogil
+    cdef int find(self, uint32_t slots, uint32_t* code) except -1 nogil
+    cdef int make(self, uint32_t slots) except -1 nogil
+    cdef void add_pieces(self, const Template* t) noexcept nogil
+    cdef bint is_worth_it(self) noexcept nogil
+    cdef inline bint has_slot(self, size_t row, uint32_t j) noexcept nogil:
+        return self.valid[row] and self.templates[self.codes[row]].slots > j
+    cdef tuple slot_column(self, uint32_t j)
+
+
 cdef inline bint same_bytes(const uint8_t* a, const uint8_t* b, size_t n) noexcept nogil:
     """Whether two runs of ``n`` bytes are equal; for short runs quicker than a library call."""
     cdef size_t i = 0
@@ -50,3 +97,4 @@ cdef inline bint same_bytes(const uint8_t* a, const uint8_t* b, size_t n) noexce
 
 
 cdef bint utf8_valid(const uint8_t* p, size_t n) noexcept nogil
+cdef int reserve(Bytes* b, size_t more) except -1 nogil

@@ -12,24 +12,8 @@ from indextables.native._typedefs cimport (
 
 from indextables.errors import CorruptFileError
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define it_prefetch(p) __builtin_prefetch(p)
-    #else
-    #define it_prefetch(p) ((void)0)
-    #endif
-    """
-    void it_prefetch(const void* p) noexcept nogil
-
-cdef enum:
-    AHEAD = 12              # rows whose bytes are fetched before their turn
-
 cdef enum:
     GIVE_UP = 1
-    NO_MEMORY = -1
-    NOT_UTF8 = -2
-    OUT_OF_BUFFER = -3
 
 cdef uint8_t[256] _HEX
 cdef int _i
@@ -40,13 +24,6 @@ for _i in range(10):
 for _i in range(6):
     _HEX[97 + _i] = 10 + _i
 cdef const uint8_t* _DIGITS = b"0123456789abcdef"
-
-
-cdef inline void fetch(const uint8_t* base, uint64_t size, uint64_t start) noexcept nogil:
-    """Ask for the bytes of a text that is read soon: its column lies scattered in memory."""
-    if start < size:
-        it_prefetch(base + start)
-        it_prefetch(base + min(start + 63, size - 1))
 
 
 cdef bint utf8_valid(const uint8_t* p, size_t n) noexcept nogil:
@@ -203,51 +180,167 @@ cdef inline size_t put_uuid(uint8_t* out, uint64_t high, uint64_t low) noexcept 
 
 # -- packing ------------------------------------------------------------------------------------
 
-cdef class _Packer:
-    """Templates and slots of one column while its rows go by."""
+cdef int reserve(Bytes* b, size_t more) except -1 nogil:
+    """Room for ``more`` bytes."""
+    cdef uint8_t* grown
+    if b.used + more <= b.size:
+        return 0
+    grown = <uint8_t*>realloc(b.data, 2 * (b.used + more) + 64)
+    if grown == NULL:
+        with gil:
+            raise MemoryError()
+    b.data = grown
+    b.size = 2 * (b.used + more) + 64
+    return 0
 
-    cdef size_t n
-    cdef uint8_t* arena
-    cdef size_t arena_used
-    cdef size_t arena_size
-    cdef Template* templates
-    cdef uint32_t count
-    cdef Piece* pieces
-    cdef uint32_t pieces_used
-    cdef uint32_t pieces_size
-    cdef int32_t* table
-    cdef uint64_t** slots
-    cdef uint32_t slot_count
-    cdef uint16_t* codes
-    cdef uint8_t* scratch
-    cdef size_t scratch_size
 
-    def __cinit__(self, size_t n):
+cdef int out_of_memory() except -1 nogil:
+    with gil:
+        raise MemoryError()
+
+
+cdef int not_utf8() except -1 nogil:
+    with gil:
+        raise CorruptFileError("a text is not UTF-8")
+
+
+cdef int out_of_buffer() except -1 nogil:
+    with gil:
+        raise ValueError("a text lies outside its buffer")
+
+
+cdef class TextPacker:
+    """See the declaration. A packer starts with skeletons and becomes plain if they are many."""
+
+    def __cinit__(self, size_t n, bint is_raw=False):
         self.n = n
-        self.templates = <Template*>malloc(MOST_TEMPLATES * sizeof(Template))
+        self.is_raw = is_raw
+        self.valid = <uint8_t*>calloc(n + 1, 1)
+        if self.valid == NULL:
+            raise MemoryError()
+        if is_raw:
+            self.become_plain(0)
+            return
         self.table = <int32_t*>malloc(TABLE_SIZE * sizeof(int32_t))
         self.slots = <uint64_t**>calloc(MOST_SLOTS, sizeof(uint64_t*))
         self.codes = <uint16_t*>calloc(n + 1, sizeof(uint16_t))
-        if not (self.templates and self.table and self.slots and self.codes):
+        if not (self.table and self.slots and self.codes):
             raise MemoryError()
         memset(self.table, 0xff, TABLE_SIZE * sizeof(int32_t))
 
     def __dealloc__(self):
         cdef uint32_t j
-        if self.slots:
-            for j in range(MOST_SLOTS):
-                free(self.slots[j])
+        for j in range(self.slot_count):
+            free(self.slots[j])
         free(self.slots)
         free(self.codes)
         free(self.table)
         free(self.templates)
         free(self.pieces)
-        free(self.arena)
-        free(self.scratch)
+        free(self.arena.data)
+        free(self.scratch.data)
+        free(self.texts.data)
+        free(self.offsets)
+        free(self.valid)
 
-    cdef bint matches(
-        self, const Template* t, const uint8_t* p, size_t n, uint64_t* values
-    ) noexcept nogil:
+    cdef int put(
+        self, const uint8_t* base, uint64_t size, const uint32_t* starts,
+        const uint32_t* lengths, size_t first, size_t rows,
+    ) except -1 nogil:
+        """The next rows: places in ``base``, whose readable bytes are ``size``."""
+        cdef const uint8_t* before = NULL
+        cdef const uint8_t* p
+        cdef uint32_t before_size = 0
+        cdef uint32_t code = 0
+        cdef uint32_t j
+        cdef size_t i
+        for i in range(rows):
+            if lengths[i] == NULL_LENGTH:
+                if self.is_plain:
+                    self.offsets[first + i + 1] = <uint32_t>self.texts.used
+                continue
+            if <uint64_t>starts[i] + lengths[i] > size:
+                return out_of_buffer()
+            p = base + starts[i]
+            self.valid[first + i] = 1
+            self.present += 1
+            if self.is_plain:
+                self.put_plain(p, lengths[i], first + i)
+                continue
+            if before == NULL or before_size != lengths[i] or not same_bytes(before, p, before_size):
+                if self.put_text(p, lengths[i], &code) == GIVE_UP:
+                    self.valid[first + i] = 0
+                    self.become_plain(first + i)
+                    self.valid[first + i] = 1
+                    self.put_plain(p, lengths[i], first + i)
+                    continue
+            before = p
+            before_size = lengths[i]
+            self.codes[first + i] = <uint16_t>code
+            for j in range(self.templates[code].slots):
+                self.slots[j][first + i] = self.values[j]
+        return 0
+
+    cdef int put_plain(self, const uint8_t* p, uint32_t n, size_t row) except -1 nogil:
+        if not self.is_raw and not text_valid(p, n):
+            return not_utf8()
+        reserve(&self.texts, n)
+        if n:
+            memcpy(self.texts.data + self.texts.used, p, n)
+        self.texts.used += n
+        if self.texts.used >= NULL_LENGTH:
+            return out_of_memory()
+        self.offsets[row + 1] = <uint32_t>self.texts.used
+        return 0
+
+    cdef int put_text(self, const uint8_t* p, uint32_t n, uint32_t* code) except -2 nogil:
+        """The template of a text and, in ``values``, its slots; or ``GIVE_UP``."""
+        cdef uint32_t slots = 0
+        if self.count and self.matches(self.templates + code[0], p, n):
+            return 0
+        if not text_valid(p, n):
+            not_utf8()
+        if self.split(p, n, &slots) == GIVE_UP:
+            return GIVE_UP
+        return self.find(slots, code)
+
+    cdef int become_plain(self, size_t rows) except -1 nogil:
+        """Spell the first ``rows`` rows out and go on without skeletons."""
+        cdef size_t row
+        cdef uint32_t k
+        cdef uint32_t j
+        cdef const Template* t
+        cdef const Piece* piece
+        self.offsets = <uint32_t*>calloc(self.n + 1, sizeof(uint32_t))
+        if self.offsets == NULL:
+            return out_of_memory()
+        self.is_plain = True
+        for row in range(rows):
+            if self.valid[row]:
+                t = self.templates + self.codes[row]
+                j = 0
+                for k in range(t.pieces):
+                    piece = self.pieces + t.first_piece + k
+                    reserve(&self.texts, piece.size + 36)
+                    memcpy(
+                        self.texts.data + self.texts.used, self.arena.data + piece.start, piece.size
+                    )
+                    self.texts.used += piece.size
+                    if piece.slot == INTEGER_SLOT:
+                        self.texts.used += put_integer(
+                            self.texts.data + self.texts.used, self.slots[j][row]
+                        )
+                        j += 1
+                    elif piece.slot == UUID_SLOT:
+                        self.texts.used += put_uuid(
+                            self.texts.data + self.texts.used, self.slots[j][row],
+                            self.slots[j + 1][row],
+                        )
+                        j += 2
+            self.offsets[row + 1] = <uint32_t>self.texts.used
+        return 0
+
+    cdef bint matches(self, const Template* t, const uint8_t* p, size_t n) noexcept nogil:
         """Whether the text is an instance of ``t``; its slots go to ``values``."""
         cdef const Piece* piece = self.pieces + t.first_piece
         cdef uint32_t k
@@ -255,16 +348,16 @@ cdef class _Packer:
         cdef size_t taken
         for k in range(t.pieces):
             if n < piece[k].size or not same_bytes(
-                p, self.arena + piece[k].start, piece[k].size
+                p, self.arena.data + piece[k].start, piece[k].size
             ):
                 return False
             p += piece[k].size
             n -= piece[k].size
             if piece[k].slot == INTEGER_SLOT:
-                taken = take_integer(p, n, values + slot)
+                taken = take_integer(p, n, self.values + slot)
                 slot += 1
             elif piece[k].slot == UUID_SLOT:
-                taken = 36 if take_uuid(p, n, values + slot) else 0
+                taken = 36 if take_uuid(p, n, self.values + slot) else 0
                 slot += 2
             else:
                 return n == 0
@@ -274,178 +367,118 @@ cdef class _Packer:
             n -= taken
         return False
 
-    cdef int split(
-        self, const uint8_t* p, size_t n, uint64_t* values, size_t* size, uint32_t* slots
-    ) noexcept nogil:
+    cdef int split(self, const uint8_t* p, size_t n, uint32_t* slots) except -1 nogil:
         """Skeleton of a text into ``scratch``, its slots into ``values``."""
         cdef size_t i = 0
-        cdef size_t out = 0
         cdef size_t taken
-        cdef uint8_t* scratch
+        cdef uint8_t mark
         slots[0] = 0
-        if n + 1 > self.scratch_size:
-            scratch = <uint8_t*>realloc(self.scratch, 2 * n + 64)
-            if scratch == NULL:
-                return NO_MEMORY
-            self.scratch = scratch
-            self.scratch_size = 2 * n + 64
+        self.scratch.used = 0
+        reserve(&self.scratch, n + 1)
         while i < n:
             if slots[0] + 2 > MOST_SLOTS:
                 return GIVE_UP
-            if _HEX[p[i]] != 255 and take_uuid(p + i, n - i, values + slots[0]):
-                self.scratch[out] = UUID_SLOT
+            if _HEX[p[i]] != 255 and take_uuid(p + i, n - i, self.values + slots[0]):
+                mark = UUID_SLOT
                 slots[0] += 2
                 taken = 36
             else:
-                taken = take_integer(p + i, n - i, values + slots[0])
-                if taken:
-                    self.scratch[out] = INTEGER_SLOT
-                    slots[0] += 1
-                else:
-                    self.scratch[out] = p[i]
-                    taken = 1
-            out += 1
-            i += taken
-        size[0] = out
+                mark = INTEGER_SLOT
+                taken = take_integer(p + i, n - i, self.values + slots[0])
+                slots[0] += taken > 0
+            self.scratch.data[self.scratch.used] = mark if taken else p[i]
+            self.scratch.used += 1
+            i += taken if taken else 1
         return 0
 
-    cdef int find(self, size_t size, uint32_t slots, size_t seen, uint32_t* code) noexcept nogil:
+    cdef int find(self, uint32_t slots, uint32_t* code) except -1 nogil:
         """The template of the skeleton in ``scratch``, made when it is new."""
-        cdef uint32_t at = <uint32_t>xxh64_bytes(self.scratch, size, 0) & (TABLE_SIZE - 1)
+        cdef size_t size = self.scratch.used
+        cdef uint32_t at = <uint32_t>xxh64_bytes(self.scratch.data, size, 0) & (TABLE_SIZE - 1)
         cdef Template* t
         while self.table[at] >= 0:
             t = self.templates + self.table[at]
-            if t.size == size and same_bytes(self.arena + t.start, self.scratch, size):
+            if t.size == size and same_bytes(self.arena.data + t.start, self.scratch.data, size):
                 code[0] = <uint32_t>self.table[at]
                 return 0
             at = (at + 1) & (TABLE_SIZE - 1)
-        if self.count >= MOST_TEMPLATES or self.count > 1024 + seen // 8:
+        if self.count >= MOST_TEMPLATES or self.count > 1024 + self.present // 8:
             return GIVE_UP
-        cdef int status = self.make(size, slots)
-        if status == 0:
-            code[0] = self.count - 1
-            self.table[at] = <int32_t>code[0]
-        return status
+        if self.arena.used + size > 0x7fffffff:
+            return GIVE_UP
+        self.make(slots)
+        code[0] = self.count - 1
+        self.table[at] = <int32_t>code[0]
+        return 0
 
-    cdef int make(self, size_t size, uint32_t slots) noexcept nogil:
+    cdef int make(self, uint32_t slots) except -1 nogil:
         """A template of the skeleton in ``scratch``."""
-        cdef uint8_t* arena
+        cdef Template* templates
         cdef Piece* pieces
-        cdef size_t i
-        cdef Template* t = self.templates + self.count
-        if self.arena_used + size + 1 > 0x7fffffff:
-            return GIVE_UP
-        if self.arena_used + size + 1 > self.arena_size:
-            arena = <uint8_t*>realloc(self.arena, 2 * (self.arena_used + size) + 256)
-            if arena == NULL:
-                return NO_MEMORY
-            self.arena = arena
-            self.arena_size = 2 * (self.arena_used + size) + 256
+        cdef Template* t
+        if self.count & (self.count - 1) == 0:
+            templates = <Template*>realloc(
+                self.templates, (2 * self.count + 2) * sizeof(Template)
+            )
+            if templates == NULL:
+                return out_of_memory()
+            self.templates = templates
         if self.pieces_used + slots + 1 > self.pieces_size:
             pieces = <Piece*>realloc(
-                self.pieces, (2 * (self.pieces_used + slots) + 64) * sizeof(Piece)
+                self.pieces, (2 * (self.pieces_used + slots) + 8) * sizeof(Piece)
             )
             if pieces == NULL:
-                return NO_MEMORY
+                return out_of_memory()
             self.pieces = pieces
-            self.pieces_size = 2 * (self.pieces_used + slots) + 64
+            self.pieces_size = 2 * (self.pieces_used + slots) + 8
         while self.slot_count < slots:
             self.slots[self.slot_count] = <uint64_t*>calloc(self.n + 1, sizeof(uint64_t))
             if self.slots[self.slot_count] == NULL:
-                return NO_MEMORY
+                return out_of_memory()
             self.slot_count += 1
-        memcpy(self.arena + self.arena_used, self.scratch, size)
-        t.start = <uint32_t>self.arena_used
-        t.size = <uint32_t>size
+        reserve(&self.arena, self.scratch.used + 1)
+        memcpy(self.arena.data + self.arena.used, self.scratch.data, self.scratch.used)
+        t = self.templates + self.count
+        t.start = <uint32_t>self.arena.used
+        t.size = <uint32_t>self.scratch.used
         t.slots = slots
         t.first_piece = self.pieces_used
         self.add_pieces(t)
         t.pieces = self.pieces_used - t.first_piece
-        self.arena_used += size
+        self.arena.used += self.scratch.used
         self.count += 1
         return 0
 
     cdef void add_pieces(self, const Template* t) noexcept nogil:
-        cdef size_t i
+        cdef size_t end = t.start + t.size
         cdef size_t begin = t.start
-        cdef uint8_t b
+        cdef size_t i = t.start
         cdef Piece* piece
-        for i in range(t.start, t.start + t.size + 1):
-            b = self.arena[i] if i < t.start + t.size else 0
-            if i < t.start + t.size and b < UUID_SLOT:
-                continue
-            piece = self.pieces + self.pieces_used
-            piece.start = <uint32_t>begin
-            piece.size = <uint32_t>(i - begin)
-            piece.slot = b if i < t.start + t.size else 0
-            self.pieces_used += 1
-            begin = i + 1
+        while i <= end:
+            if i == end or self.arena.data[i] >= UUID_SLOT:
+                piece = self.pieces + self.pieces_used
+                piece.start = <uint32_t>begin
+                piece.size = <uint32_t>(i - begin)
+                piece.slot = self.arena.data[i] if i < end else 0
+                self.pieces_used += 1
+                begin = i + 1
+            i += 1
 
-    cdef int pack(
-        self, const uint8_t[::1] data, const uint32_t[::1] starts, const uint32_t[::1] lengths
-    ) noexcept nogil:
-        """All rows; 0, ``GIVE_UP`` or an error."""
-        cdef uint64_t[MOST_SLOTS + 2] values
-        cdef uint64_t size = data.shape[0]
-        cdef const uint8_t* base = &data[0] if size else NULL
-        cdef uint32_t code = 0
-        cdef uint32_t slots = 0
-        cdef size_t skeleton = 0
-        cdef const uint8_t* before = NULL
-        cdef size_t before_size = 0
-        cdef size_t row
-        cdef uint32_t j
-        cdef int status
-        for row in range(self.n):
-            if row + AHEAD < self.n:
-                fetch(base, size, starts[row + AHEAD])
-            if lengths[row] == NULL_LENGTH:
-                continue
-            if <uint64_t>starts[row] + lengths[row] > size:
-                return OUT_OF_BUFFER
-            if before != NULL and before_size == lengths[row] and same_bytes(
-                before, base + starts[row], before_size
-            ):
-                pass
-            elif not self.count or not self.matches(
-                self.templates + code, base + starts[row], lengths[row], values
-            ):
-                if not text_valid(base + starts[row], lengths[row]):
-                    return NOT_UTF8
-                status = self.split(base + starts[row], lengths[row], values, &skeleton, &slots)
-                if status == 0:
-                    status = self.find(skeleton, slots, row, &code)
-                if status != 0:
-                    return status
-            before = base + starts[row]
-            before_size = lengths[row]
-            self.codes[row] = <uint16_t>code
-            for j in range(self.templates[code].slots):
-                self.slots[j][row] = values[j]
-        return 0
-
-    cdef list skeletons(self):
-        cdef uint32_t k
-        return [
-            (<const char*>(self.arena + self.templates[k].start))[:self.templates[k].size]
-            if self.templates[k].size else b""
-            for k in range(self.count)
-        ]
-
-    cdef tuple slot_column(self, uint32_t j, const uint32_t[::1] lengths, bint everywhere):
+    cdef tuple slot_column(self, uint32_t j):
         """Slot ``j`` as its least value and the narrowest differences from it."""
         cdef uint64_t low = 0xffffffffffffffffULL
         cdef uint64_t high = 0
         cdef size_t row
         cdef uint64_t* slot = self.slots[j]
+        cdef bint everywhere = self.present == self.n and self.count == 1
         with nogil:
             for row in range(self.n):
-                if everywhere or self.has_slot(row, j, lengths):
+                if everywhere or self.has_slot(row, j):
                     low = min(low, slot[row])
                     high = max(high, slot[row])
             if low < high:
                 for row in range(self.n):
-                    if everywhere or self.has_slot(row, j, lengths):
+                    if everywhere or self.has_slot(row, j):
                         slot[row] -= low
                     else:
                         slot[row] = 0
@@ -453,31 +486,50 @@ cdef class _Packer:
             return (low if low == high else 0), None
         return low, _narrowed(slot, self.n, high - low)
 
-    cdef inline bint has_slot(
-        self, size_t row, uint32_t j, const uint32_t[::1] lengths
-    ) noexcept nogil:
-        return lengths[row] != NULL_LENGTH and self.templates[self.codes[row]].slots > j
+    cdef bint is_worth_it(self) noexcept nogil:
+        """Whether skeletons are few beside the rows; slots cost about what their digits did."""
+        return self.count <= 1 or self.arena.used + 16 * self.count <= 8 * self.present + 64
 
-    cdef bint is_uniform(self, const uint32_t[::1] lengths) noexcept nogil:
-        """One skeleton and no NULL: every row has every slot."""
-        cdef size_t row
-        if self.count != 1:
-            return False
-        for row in range(self.n):
-            if lengths[row] == NULL_LENGTH:
-                return False
-        return True
+    def finish(self):
+        """``(valid, skeletons, codes, slots, data, offsets)``, ``None`` when every row is NULL.
 
-    cdef bint is_worth_it(self, const uint32_t[::1] lengths) noexcept nogil:
-        """Whether skeletons and slots are smaller than the texts."""
-        cdef uint64_t plain = 0
-        cdef size_t row
-        for row in range(self.n):
-            if lengths[row] != NULL_LENGTH:
-                plain += lengths[row]
-        cdef uint64_t packed = self.arena_used + 16 * self.count
-        packed += self.n * (0 if self.count <= 1 else (1 if self.count <= 256 else 2))
-        return packed <= plain + 4 * self.n or self.count <= 1
+        ``valid`` is ``None`` when no row is NULL, ``skeletons`` when the texts are plain, codes
+        when there is one skeleton; a slot is ``(least value, differences or None)``.
+        """
+        cdef uint32_t j
+        if self.present == 0:
+            return None
+        valid = None
+        if self.present < self.n:
+            valid = _copied(self.valid, self.n, np.uint8)
+        if not self.is_plain and not self.is_worth_it():
+            self.become_plain(self.n)
+        if self.is_plain:
+            data = _copied(self.texts.data, self.texts.used, np.uint8)
+            offsets = _copied(<uint8_t*>self.offsets, 4 * (self.n + 1), np.uint32)
+            return valid, None, None, [], data, offsets
+        codes = None
+        if self.count > 1:
+            codes = _copied(<uint8_t*>self.codes, 2 * self.n, np.uint16)
+            codes = codes.astype(np.uint8) if self.count <= 256 else codes
+        slots = [self.slot_column(j) for j in range(self.slot_count)]
+        return valid, self.skeletons(), codes, slots, None, None
+
+    def skeletons(self):
+        cdef uint32_t k
+        return [
+            (<const char*>(self.arena.data + self.templates[k].start))[:self.templates[k].size]
+            if self.templates[k].size else b""
+            for k in range(self.count)
+        ]
+
+
+cdef object _copied(const uint8_t* source, size_t size, dtype):
+    out = np.empty(size, np.uint8)
+    cdef uint8_t[::1] target = out
+    if size:
+        memcpy(&target[0], source, size)
+    return out.view(dtype)
 
 
 cdef object _narrowed(const uint64_t* source, size_t n, uint64_t largest):
@@ -514,118 +566,23 @@ def pack_texts(
     const uint8_t[::1] data not None,
     const uint32_t[::1] starts not None,
     const uint32_t[::1] lengths not None,
+    bint is_raw=False,
 ):
     """Pack the texts ``data[starts[i]:starts[i] + lengths[i]]``; length 2**32 - 1 is NULL.
 
-    Returns ``(skeletons, codes, slots)``: codes are ``None`` when there is one skeleton, a slot is
-    ``(least value, differences or None)``. Returns ``None`` when the texts share too little; they
-    are then better kept as they are. Texts that are not UTF-8 are ``CorruptFileError``.
+    Returns what ``TextPacker.finish`` returns. ``is_raw`` keeps bytes that need not be text.
+    Texts that are not UTF-8 are ``CorruptFileError``.
     """
-    if starts.shape[0] != lengths.shape[0]:
-        raise ValueError("starts and lengths differ in number")
-    cdef _Packer packer = _Packer(starts.shape[0])
-    cdef int status
-    with nogil:
-        status = packer.pack(data, starts, lengths)
-        if status == 0 and not packer.is_worth_it(lengths):
-            status = GIVE_UP
-    if status == GIVE_UP:
-        return None
-    _check(status)
-    cdef uint32_t j
-    cdef uint16_t[::1] codes
-    coded = None
-    if packer.count > 1:
-        coded = np.empty(packer.n, np.uint16)
-        codes = coded
-        memcpy(&codes[0], packer.codes, packer.n * sizeof(uint16_t))
-        if packer.count <= 256:
-            coded = coded.astype(np.uint8)
-    cdef bint uniform = packer.is_uniform(lengths)
-    slots = [packer.slot_column(j, lengths, uniform) for j in range(packer.slot_count)]
-    return packer.skeletons(), coded, slots
-
-
-cdef int _check(int status) except -1:
-    if status == NO_MEMORY:
-        raise MemoryError()
-    if status == NOT_UTF8:
-        raise CorruptFileError("a text is not UTF-8")
-    if status == OUT_OF_BUFFER:
-        raise ValueError("a text lies outside its buffer")
-    return 0
-
-
-def gather_texts(
-    const uint8_t[::1] data not None,
-    const uint32_t[::1] starts not None,
-    const uint32_t[::1] lengths not None,
-    bint check_utf8=True,
-):
-    """Copy the texts next to each other: ``(bytes, offsets)`` with one offset more than rows."""
-    if starts.shape[0] != lengths.shape[0]:
-        raise ValueError("starts and lengths differ in number")
     cdef size_t n = starts.shape[0]
-    cdef uint64_t size = data.shape[0]
-    cdef uint64_t total = 0
-    cdef size_t row
-    cdef int status = 0
-    cdef const uint8_t* base = &data[0] if size else NULL
-    offsets = np.zeros(n + 1, np.uint64)
-    cdef uint64_t[::1] ends = offsets
-    with nogil:
-        for row in range(n):
-            if row + AHEAD < n:
-                fetch(base, size, starts[row + AHEAD])
-            if lengths[row] != NULL_LENGTH:
-                if <uint64_t>starts[row] + lengths[row] > size:
-                    status = OUT_OF_BUFFER
-                    break
-                if check_utf8 and not text_valid(base + starts[row], lengths[row]):
-                    status = NOT_UTF8
-                    break
-                total += lengths[row]
-            ends[row + 1] = total
-    _check(status)
-    out = np.empty(total, np.uint8)
-    cdef uint8_t[::1] target = out
-    if total:
+    if starts.shape[0] != lengths.shape[0]:
+        raise ValueError("starts and lengths differ in number")
+    cdef TextPacker packer = TextPacker(n, is_raw)
+    if n:
         with nogil:
-            for row in range(n):
-                if row + AHEAD < n:
-                    fetch(base, size, starts[row + AHEAD])
-                if lengths[row] != NULL_LENGTH and lengths[row]:
-                    memcpy(&target[ends[row]], base + starts[row], lengths[row])
-    return out, offsets.astype(np.uint32) if total < 1 << 32 else offsets
-
-
-def hash_texts(
-    const uint8_t[::1] data not None,
-    const uint32_t[::1] starts not None,
-    const uint32_t[::1] lengths not None,
-):
-    """XXH64 of each text, 0 for NULL."""
-    if starts.shape[0] != lengths.shape[0]:
-        raise ValueError("starts and lengths differ in number")
-    cdef size_t n = starts.shape[0]
-    cdef uint64_t size = data.shape[0]
-    cdef size_t row
-    cdef int status = 0
-    cdef const uint8_t* base = &data[0] if size else NULL
-    out = np.zeros(n, np.uint64)
-    cdef uint64_t[::1] hashes = out
-    with nogil:
-        for row in range(n):
-            if row + AHEAD < n:
-                fetch(base, size, starts[row + AHEAD])
-            if lengths[row] == NULL_LENGTH:
-                continue
-            if <uint64_t>starts[row] + lengths[row] > size:
-                status = OUT_OF_BUFFER
-                break
-            hashes[row] = xxh64_bytes(base + starts[row], lengths[row], 0)
-    _check(status)
-    return out
+            packer.put(
+                &data[0] if data.shape[0] else NULL, data.shape[0], &starts[0], &lengths[0], 0, n
+            )
+    return packer.finish()
 
 
 # -- unpacking ----------------------------------------------------------------------------------
@@ -727,6 +684,8 @@ cdef int _check_codes(list skeletons, const uint16_t[::1] codes, Py_ssize_t slot
             raise CorruptFileError("a packed text refers to a slot that is not there")
     return 0
 
+
+# -- hashes ------------------------------------------------------------------------------------
 
 def sort_hashes(const uint64_t[::1] hashes not None):
     """Hashes in ascending order and the row of each; equal hashes keep the order of their rows."""

@@ -13,9 +13,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from indextables.config import Config
@@ -25,17 +24,15 @@ from indextables.log.columns import Int64s, zigzag
 from indextables.native._avro import decode_objects, scan_container
 
 LARGEST_BLOCK = 256 << 20
-_GROUP_BYTES = 8 << 20
+_GROUP_BYTES = 16 << 20
 Decompress = Callable[[memoryview], bytes | memoryview]
 
 
-@dataclass(frozen=True, slots=True)
-class BlockGroup:
-    """Decompressed blocks laid end to end: where each ends, and how many values it holds."""
+class BlockGroup(NamedTuple):
+    """Decompressed blocks, and how many values each holds."""
 
-    data: bytes | memoryview
-    ends: Int64s
-    counts: Int64s
+    blocks: list[bytes | memoryview]
+    counts: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +70,10 @@ class Container:
             counts.append(count)
             size += len(block)
             if size >= _GROUP_BYTES:
-                yield _group(blocks, counts)
+                yield BlockGroup(blocks, counts)
                 blocks, counts, size = [], [], 0
         if blocks:
-            yield _group(blocks, counts)
-
-
-def _group(blocks: list[bytes | memoryview], counts: list[int]) -> BlockGroup:
-    ends = np.cumsum([len(block) for block in blocks], dtype=np.int64)
-    data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
-    return BlockGroup(data, ends, np.array(counts, np.int64))
+            yield BlockGroup(blocks, counts)
 
 
 @lru_cache(maxsize=64)
@@ -101,10 +92,8 @@ def read_records(data: bytes) -> list[Any]:
     program = compile_schema(schema)
     found: list[Any] = []
     for group in container.groups():
-        start = 0
-        for end, count in zip(group.ends.tolist(), group.counts.tolist(), strict=True):
-            found += decode_objects(program, memoryview(group.data)[start:end], count)
-            start = end
+        for block, count in zip(group.blocks, group.counts, strict=True):
+            found += decode_objects(program, block, count)
     return found
 
 

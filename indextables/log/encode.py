@@ -191,7 +191,6 @@ def pack_adds(adds: Sequence[AddFile], root: str = "") -> list[Segment]:
     segments: list[Segment] = []
     for first in range(0, rows.n, PACKED_ROWS):
         some = np.arange(first, min(first + PACKED_ROWS, rows.n), dtype=np.int64)
-        data = encoder.encode(some)
-        raw = decode_entries(program, data, np.array([len(data)]), np.array([len(some)]))
+        raw = decode_entries(program, [encoder.encode(some)], [len(some)])
         segments.append(segment_of_columns(program.columns, raw, root))
     return segments

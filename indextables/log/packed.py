@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,15 +36,11 @@ from indextables.log.columns import (
     partition_text,
 )
 from indextables.native._statcols import scan_counts
-from indextables.native._textpack import (
-    gather_texts,
-    hash_texts,
-    pack_texts,
-    sort_hashes,
-    unpack_texts,
-)
+from indextables.native._textpack import unpack_texts
 
-NULL_LENGTH = 0xFFFFFFFF
+if TYPE_CHECKING:
+    from indextables.native._textpack import Packed
+
 _SENTINEL = 9_000_000_000_000_000
 _MARK = re.compile(rb"([\xfe\xff])")
 UInt32s = npt.NDArray[np.uint32]
@@ -133,28 +129,20 @@ class PackedText:
     offsets: Narrow | None = None
 
     @classmethod
-    def pack(cls, buffer: Any, starts: UInt32s, lengths: UInt32s) -> PackedText | None:
-        """A packed column of places in ``buffer``, ``None`` when every row is NULL."""
-        present = lengths != NULL_LENGTH
-        if not present.any():
-            return None
-        bits, n = _bits(present), len(lengths)
-        packed = pack_texts(buffer, starts, lengths)
+    def of(cls, n: int, packed: Packed | None) -> PackedText | None:
+        """What the packer gave, ``None`` when every row is NULL."""
         if packed is None:
-            data, offsets = gather_texts(buffer, starts, lengths)
-            return cls(n, bits, data=data, offsets=offsets)
-        skeletons, codes, slots = packed
-        columns = tuple(PackedInts(n, low, differences) for low, differences in slots)
-        return cls(n, bits, tuple(skeletons), codes, columns)
-
-    @classmethod
-    def pack_raw(cls, buffer: Any, starts: UInt32s, lengths: UInt32s) -> PackedText | None:
-        """Bytes kept as they are (lists in their Avro form)."""
-        present = lengths != NULL_LENGTH
-        if not present.any():
             return None
-        data, offsets = gather_texts(buffer, starts, lengths, check_utf8=False)
-        return cls(len(lengths), _bits(present), data=data, offsets=offsets)
+        valid, skeletons, codes, slots, data, offsets = packed
+        return cls(
+            n,
+            None if valid is None else np.packbits(valid, bitorder="little"),
+            None if skeletons is None else tuple(skeletons),
+            codes,
+            tuple(PackedInts(n, low, differences) for low, differences in slots),
+            data,
+            offsets,
+        )
 
     def to_column(self) -> StringColumn:
         valid = _flags(self.valid, self.n)
@@ -457,10 +445,3 @@ def _zigzag(raw: bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return (value >> 1) ^ -(value & 1), at
         shift += 7
-
-
-def sorted_hashes(
-    buffer: Any, starts: UInt32s, lengths: UInt32s
-) -> tuple[npt.NDArray[np.uint64], UInt32s]:
-    """Hashes of the paths in order, and their rows."""
-    return sort_hashes(hash_texts(buffer, starts, lengths))

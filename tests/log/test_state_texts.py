@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,8 @@ from hypothesis import strategies as st
 from indextables.errors import CorruptFileError
 from indextables.log.columns import StringColumn, count_in_stats
 from indextables.log.packed import PackedInts, PackedText, _counts_by_skeleton, render
-from indextables.native._hash import xxh64
 from indextables.native._statcols import scan_counts
-from indextables.native._textpack import (
-    gather_texts,
-    hash_texts,
-    pack_texts,
-    sort_hashes,
-    unpack_texts,
-)
+from indextables.native._textpack import pack_texts, sort_hashes, unpack_texts
 
 NULL = 0xFFFFFFFF
 _UUID = rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -46,19 +40,23 @@ def places(values: list[str | None]) -> tuple[bytes, Any, Any]:
     return b"".join(e or b"" for e in encoded), starts[: len(values)], lengths
 
 
+def packed_column(values: list[str | None]) -> PackedText | None:
+    return PackedText.of(len(values), pack_texts(*places(values)))
+
+
 def split_in_python(text: bytes) -> tuple[bytes, list[int]]:
     """The skeleton and slots of a text, by the rule and not by the kernel."""
     skeleton, slots, at = b"", [], 0
     while at < len(text):
-        uuid = re.compile(_UUID).match(text, at)
+        found = re.compile(_UUID).match(text, at)
         number = re.compile(rb"0(?![0-9])|[1-9][0-9]{0,17}").match(text, at)
-        if uuid:
-            digits = uuid[0].replace(b"-", b"")
+        if found:
+            digits = found[0].replace(b"-", b"")
             skeleton, slots = (
                 skeleton + b"\xfe",
                 [*slots, int(digits[:16], 16), int(digits[16:], 16)],
             )
-            at = uuid.end()
+            at = found.end()
         elif number:
             skeleton, slots = skeleton + b"\xff", [*slots, int(number[0])]
             at = number.end()
@@ -70,7 +68,7 @@ def split_in_python(text: bytes) -> tuple[bytes, list[int]]:
 @given(columns)
 @example(["1" * 400, "2" * 400])
 def test_texts_come_back(values: list[str | None]) -> None:
-    column = PackedText.pack(*places(values))
+    column = packed_column(values)
     if column is None:
         assert all(v is None for v in values)
         return
@@ -83,9 +81,10 @@ def test_texts_come_back(values: list[str | None]) -> None:
 @given(st.lists(texts, min_size=1, max_size=20))
 def test_skeletons_equal_the_rule(values: list[str]) -> None:
     packed = pack_texts(*places(list(values)))
-    if packed is None:
+    assert packed is not None
+    _, skeletons, codes, slots, _, _ = packed
+    if skeletons is None:
         return
-    skeletons, codes, slots = packed
     columns = [PackedInts(len(values), low, more) for low, more in slots]
     for row, value in enumerate(values):
         skeleton = skeletons[0 if codes is None else codes[row]]
@@ -99,7 +98,7 @@ def test_skeletons_equal_the_rule(values: list[str]) -> None:
 def test_typical_columns_are_small() -> None:
     n = 5000
     values = [f"d={k % 7}/part-{k:08x}-0000-4000-8000-{k * 977:012x}.split" for k in range(n)]
-    column = PackedText.pack(*places(list(values)))
+    column = packed_column(list(values))
     assert column is not None
     assert column.skeletons == (b"d=\xff/part-\xfe.split",)
     assert column.nbytes <= 17 * n + 1000
@@ -107,7 +106,7 @@ def test_typical_columns_are_small() -> None:
 
 def test_texts_without_a_common_form_stay_as_they_are(rng: Any) -> None:
     values = ["".join(rng.choices("abcdefghij", k=12)) for _ in range(3000)]
-    column = PackedText.pack(*places(list(values)))
+    column = packed_column(list(values))
     assert column is not None
     assert column.skeletons is None
     assert column.to_column().to_list() == values
@@ -122,9 +121,11 @@ def test_texts_that_are_not_utf8_are_refused(bad: bytes, before: bytes) -> None:
     where = np.array([0], np.uint32), np.array([len(data)], np.uint32)
     with pytest.raises(UnicodeDecodeError):
         data.decode()
-    for reader in (pack_texts, gather_texts):
-        with pytest.raises(CorruptFileError, match="UTF-8"):
-            reader(data, *where)
+    with pytest.raises(CorruptFileError, match="UTF-8"):
+        pack_texts(data, *where)
+    raw = pack_texts(data, *where, is_raw=True)
+    assert raw is not None
+    assert raw[4].tobytes() == data
 
 
 @given(st.binary(max_size=12))
@@ -134,16 +135,18 @@ def test_utf8_is_judged_as_python_judges_it(data: bytes) -> None:
         data.decode()
     except UnicodeDecodeError:
         with pytest.raises(CorruptFileError):
-            gather_texts(data, *where)
+            pack_texts(data, *where)
     else:
-        assert gather_texts(data, *where)[0].tobytes() == data
+        packed = PackedText.of(1, pack_texts(data, *where))
+        assert packed is not None
+        assert packed.get_bytes(0) == data
 
 
-@pytest.mark.parametrize("reader", [pack_texts, gather_texts, hash_texts])
-def test_places_outside_the_buffer_are_refused(reader: Any) -> None:
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_places_outside_the_buffer_are_refused(is_raw: bool) -> None:
     for start, length in ((0, 4), (3, 1), (NULL - 1, 2), (2, NULL - 1)):
         with pytest.raises(ValueError, match="outside"):
-            reader(b"abc", np.array([start], np.uint32), np.array([length], np.uint32))
+            pack_texts(b"abc", np.array([start], np.uint32), np.array([length], np.uint32), is_raw)
 
 
 def test_damaged_codes_and_slots_are_refused() -> None:
@@ -163,9 +166,14 @@ def test_hashes_sort_with_their_rows(values: list[int]) -> None:
     assert rows.tolist() == np.argsort(hashes, kind="stable").tolist()
 
 
-@given(st.lists(texts, max_size=10))
-def test_hashes_are_xxh64(values: list[str]) -> None:
-    assert hash_texts(*places(list(values))).tolist() == [xxh64(value) for value in values]
+def test_texts_become_plain_in_the_middle(rng: Any) -> None:
+    """What was packed before the skeletons became too many is spelled out again."""
+    values: list[str | None] = [f"part-{k}-{uuid.UUID(int=k)}" for k in range(500)]
+    values += [None, *("".join(rng.choices("abcdefghij", k=12)) for _ in range(3000)), None]
+    column = packed_column(values)
+    assert column is not None
+    assert column.skeletons is None
+    assert column.to_column().to_list() == values
 
 
 @given(st.lists(st.integers(-(2**62), 2**62) | st.none(), min_size=1, max_size=30))
@@ -211,7 +219,7 @@ def test_counts_equal_a_json_parser(values: list[str | None], kind: str, column:
 def test_counts_by_skeleton_equal_a_json_parser(
     values: list[str | None], kind: str, column: str
 ) -> None:
-    packed = PackedText.pack(*places(values))
+    packed = packed_column(values)
     if packed is None or packed.skeletons is None:
         return
     found = _counts_by_skeleton(packed, kind, column).tolist()
@@ -225,7 +233,7 @@ def test_counts_of_what_we_write() -> None:
         for k in range(2000)
     ]
     values[7] = None
-    packed = PackedText.pack(*places(values))
+    packed = packed_column(values)
     assert packed is not None
     assert packed.skeletons is not None
     expected = [-1 if v is None else k for k, v in enumerate(values)]
