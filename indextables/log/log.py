@@ -230,6 +230,8 @@ class TransactionLog(XRefMethods):
     def _snapshot_of(self, version: int) -> Snapshot:
         table = self._table_key()
         latest: Snapshot | None = self.cache.get(table, "latest")
+        if latest is not None and latest.version < version:
+            latest = self.newest()[0]
         if latest is not None and latest.version == version:
             return latest
         cached: Snapshot | None = self.cache.get(table, "snapshot", version)

@@ -133,3 +133,18 @@ def test_old_snapshots_stay_as_they_are() -> None:
     append(log, "b")
     assert old.paths.to_pylist() == ["a.split"]
     assert old.refresh().num_files == 2
+
+
+def test_the_snapshot_of_a_commit_grows_out_of_the_one_before() -> None:
+    log = new_table(checkpoint__enabled=False)
+    for i in range(5):
+        append(log, f"s{i}")
+    store = RecordingStore(log.store)
+    writer = reopen(log, store=store)
+    before = writer.snapshot()
+    store.clear()
+    result = append(writer, "x")
+    assert result.snapshot.version == 6
+    assert before.num_files == 5
+    assert store.count("read_many") == 0
+    assert result.snapshot is writer.snapshot()
