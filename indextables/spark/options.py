@@ -23,6 +23,7 @@ _ALIASES = {
     "replacewhere": "write.replaceWhere",
     "partitionoverwritemode": "write.partitionOverwriteMode",
 }
+_PASSING = ("__session", "__timezone", "__ask", "__verb", "__plan")
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def _notes(given: Mapping[str, str]) -> dict[str, str]:
     """Our own notes; the option ``partitionBy`` is how layer 1 is told partition columns."""
     asked = _value(given, "partitionby")
     notes = {"__partitionby": asked} if asked else {}
-    return {**notes, **{k.lower(): v for k, v in given.items() if k.startswith("__")}}
+    ours = {k.lower(): v for k, v in given.items() if k.startswith("__")}
+    return {k: v for k, v in {**notes, **ours}.items() if k not in _PASSING}
 
 
 def session_settings(spark: Any) -> dict[str, str]:

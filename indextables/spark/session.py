@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from indextables.config import PREFIX
@@ -53,14 +54,34 @@ def _register_sources(spark: Any) -> None:
     from indextables.spark.source import NamedSource, PythonSource
 
     settings = session_settings(spark)
-    for base in (PythonSource, NamedSource):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                spark.dataSource.register(_with_settings(base, settings))
-            except Exception as error:
-                if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-                    raise
+    with warnings.catch_warnings(), active(spark):
+        warnings.simplefilter("ignore")
+        for base in (PythonSource, NamedSource):
+            _register_source(spark, _with_settings(base, settings))
+
+
+def _register_source(spark: Any, source: Any) -> None:
+    try:
+        spark.dataSource.register(source)
+    except Exception as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
+
+
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """Make a session the one Spark asks about sources while it registers one."""
+    if is_connect(spark):
+        yield
+        return
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
 
 
 def _with_settings(base: Any, settings: Mapping[str, str]) -> Any:

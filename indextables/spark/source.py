@@ -33,11 +33,18 @@ class PythonSource(DataSource):  # type: ignore[misc]
 
     @property
     def access(self) -> Access:
-        return access(dict(self.options), self.session)
+        return access(dict(self.options), self._session())
+
+    def _session(self) -> dict[str, str]:
+        """The session's settings: those of now where layer 2 sent them along."""
+        sent = self.options.get("__session")
+        return dict(json.loads(sent)) if sent else self.session
 
     def _request(self) -> Request:
         zone = self.options.get("__timezone", "UTC")
-        return Request({"options": dict(self.options), "session": self.session, "timeZone": zone})
+        return Request(
+            {"options": dict(self.options), "session": self._session(), "timeZone": zone}
+        )
 
     def schema(self) -> StructType:
         if "__ask" in self.options:

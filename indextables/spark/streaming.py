@@ -180,4 +180,4 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         return snapshot.txns.get(self.query, -1) >= batch
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        self.order.sweep()
+        self.order.sweep(messages)

@@ -1,10 +1,11 @@
 """Writing from Spark: tasks write splits, the driver commits the winners.
 
 Everything about a write is decided before the first task: schema, mapping, partition columns, job
-id. Tasks name their files by job, partition and attempt, so two attempts of one task never meet.
-The commit names only the files that the winning attempts reported; what losers left is swept by job
-name when the job fails, and by PURGE otherwise. A table that is not there yet is created by the
-commit, so a failed job leaves nothing that looks like a table.
+id. Every attempt of a task gives its files names of their own, so two attempts never meet. The
+commit names only the files that the winning attempts reported. A failed attempt deletes what it
+wrote, a failed job what its finished tasks wrote; what a killed process left is PURGE's. A table
+that is not there yet is created by the commit, so a failed job leaves nothing that looks like a
+table.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from indextables.errors import TableExistsError
+from indextables.errors import IndexTablesError, TableExistsError
 from indextables.log.actions import Action, AddFile
 from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
@@ -128,16 +130,17 @@ class WriteOrder:
             raise TableExistsError("a table is already there", path=self.access.path)
         return self.job().commit(list(adds), extra=extra, commit_id=self.job_id)
 
-    def sweep(self) -> None:
-        """Delete what this job wrote, as far as it can be found; the rest is PURGE's."""
-        from indextables.errors import IndexTablesError
+    def sweep(self, messages: list[Any]) -> None:
+        """Delete the splits of tasks that finished before another one failed.
 
-        store = worker_store(self.access)
-        try:
-            found = [o.path for o in store.list("", recursive=True) if self.job_id in o.path]
-            store.delete(found)
-        except IndexTablesError:
+        When every task finished, it was the commit that failed, perhaps after it landed: then the
+        splits stay, and PURGE decides.
+        """
+        if all(m is not None for m in messages):
             return
+        found = [add.path for m in messages if m is not None for add in m.adds]
+        with suppress(IndexTablesError):
+            worker_store(self.access).delete(found)
 
 
 def _with_overwrite(access: Access) -> Access:
@@ -183,4 +186,4 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self.order.commit(a for m in messages if m is not None for a in m.adds)
 
     def abort(self, messages: list[Any]) -> None:
-        self.order.sweep()
+        self.order.sweep(messages)

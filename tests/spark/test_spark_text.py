@@ -59,16 +59,26 @@ def test_in_dataframes(world: World) -> None:
     assert ids(frame.filter(textsearch("message", "timeout db"))) == containing(
         world, "timeout", "db"
     )
-    assert ids(frame.filter(textsearch("*", "login"))) == containing(world, "login")
     assert ids(frame.filter(indexquery(frame.message, "disk"))) == containing(world, "disk")
     assert ids(frame.filter(fieldmatch("host", "web-03"))) == [
         r["id"] for r in world.data.select(["id", "host"]).to_pylist() if r["host"] == "web-03"
     ]
 
 
-def test_every_field_by_its_column(world: World) -> None:
-    query = f"select id from indextables.`{world.path}` where _indexall TEXTSEARCH 'login'"
-    assert ids(world.spark.sql(query)) == containing(world, "login")
+def test_every_field(world: World, spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "every")
+    frame = spark.sql("select * from values (1, 'red fox', 'x'), (2, 'dog', 'red') as t(id, a, b)")
+    text = {"spark.indextables.indexing.typemap.text": "a,b"}
+    frame.write.format("indextables").options(**text).save(path)
+    spark.read.format("indextables").load(path).createOrReplaceTempView("every_field")
+    assert ids(spark.sql("select id from every_field where * TEXTSEARCH 'red'")) == [1, 2]
+    assert ids(spark.sql("select id from every_field where not * TEXTSEARCH 'fox'")) == [2]
+    query = f"select id from indextables.`{path}` where _indexall TEXTSEARCH 'dog'"
+    assert ids(spark.sql(query)) == [2]
+    found = spark.read.format("indextables").load(path).filter(textsearch("*", "fox"))
+    assert ids(found) == [1]
+    with pytest.raises(Exception, match="tokenised"):
+        world.spark.sql("select id from t_l2 where * TEXTSEARCH 'x'").collect()
 
 
 def test_or_with_a_plain_filter(world: World) -> None:

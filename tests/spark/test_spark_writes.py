@@ -204,12 +204,37 @@ def test_a_failed_first_write_leaves_no_table(spark: Any, frame: Any, path: str)
     assert not Path(path, "_transaction_log").exists()
 
 
-def test_file_names_tell_job_partition_and_attempt(spark: Any, frame: Any, path: str) -> None:
-    """Two attempts of one task can never meet in one file name, so speculation is safe."""
-    save(frame.repartition(2), path)
-    names = [Path(f.path).name for f in open_table(path).snapshot.files()]
-    assert len({n.split("-")[1] for n in names}) <= len(names)
-    assert len(set(names)) == len(names)
+def test_attempts_never_share_a_file_name(spark: Any, frame: Any, tmp_path: Path) -> None:
+    """Two attempts of one task, as speculation makes them, write different files."""
+    import pyarrow as pa
+
+    from indextables.spark.options import access
+    from indextables.spark.writing import BatchWriter
+
+    path = str(tmp_path / "attempts")
+    writer = BatchWriter.prepare(access({"path": path}), frame.schema, False)
+    batch = pa.table({"id": [1], "k": ["a"], "v": ["b"]}).to_batches()[0]
+    loser, winner = writer.write(iter([batch])), writer.write(iter([batch]))
+    assert loser.adds[0].path != winner.adds[0].path
+    writer.commit([winner])
+    assert [f.path for f in open_table(path).snapshot.files()] == [winner.adds[0].path]
+    assert open_table(path).count() == 1
+
+
+def test_committing_twice_is_one_commit(spark: Any, frame: Any, tmp_path: Path) -> None:
+    """A reply that was lost and a commit that runs again do not double the rows."""
+    import pyarrow as pa
+
+    from indextables.spark.options import access
+    from indextables.spark.writing import BatchWriter
+
+    path = str(tmp_path / "twice")
+    writer = BatchWriter.prepare(access({"path": path}), frame.schema, False)
+    batch = pa.table({"id": [1], "k": ["a"], "v": ["b"]}).to_batches()[0]
+    message = writer.write(iter([batch]))
+    writer.commit([message])
+    writer.commit([message])
+    assert open_table(path).count() == 1
 
 
 def test_optimised_write_makes_one_split_per_partition(spark: Any, frame: Any, path: str) -> None:

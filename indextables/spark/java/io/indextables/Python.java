@@ -67,6 +67,10 @@ final class Python {
             String name = (String) names.next();
             out.put(name, given.get(name).asText());
         }
+        if (request.has("session")) {
+            out.put("__session", request.get("session").toString());
+            out.put("__timezone", request.get("timeZone").asText());
+        }
         return new CaseInsensitiveStringMap(out);
     }
 
