@@ -8,23 +8,25 @@ unambiguous. A stale reference (one that lists a split which is gone) still cove
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from indextables.errors import IndexTablesError
 from indextables.log.actions import AddFile, AddXRef, RemoveXRef
 from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import CommitResult, Transaction
+from indextables.log.transaction import Transaction
+
+if TYPE_CHECKING:
+    from indextables.log.transaction import CommitResult
 
 
 class XRefMethods:
     """The part of ``TransactionLog`` that speaks of cross-references."""
 
-    path: str
+    if TYPE_CHECKING:
+        path: str
 
-    def snapshot(self) -> Snapshot:
-        raise NotImplementedError
-
-    def commit(self, transaction: Transaction) -> CommitResult:
-        raise NotImplementedError
+        def snapshot(self) -> Snapshot: ...
+        def commit(self, transaction: Transaction) -> CommitResult: ...
 
     def add_xref(self, xref: AddXRef) -> int:
         """Make a cross-reference usable; gives the version."""

@@ -18,6 +18,7 @@ from indextables.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    TableNotFoundError,
     TransientStorageError,
     VersionNotFoundError,
 )
@@ -386,3 +387,36 @@ def test_an_ambiguous_checkpoint_is_reported() -> None:
     result = append(TransactionLog(log.path, Silent(log.store), log.config), "a")
     assert isinstance(result.checkpoint_error, AmbiguousWriteError)
     assert names(reopen(log)) == ["a"]
+
+
+def test_history_passes_over_a_state_that_went_meanwhile() -> None:
+    log = new_table(checkpoint__interval=1)
+    append(log, "a")
+    log.store.delete([version_path(1)])
+    again = reopen(log)
+    assert again.history()[0].timestamp == again.snapshot().timestamp_ms
+    log.store.put(f"{state_dir(0)}/leftover", b"x")
+    log.store.delete([version_path(0)])
+    assert [(e.version, e.timestamp > 0) for e in reopen(log).history()] == [(1, True), (0, False)]
+
+
+def test_a_hint_into_nothing_starts_over() -> None:
+    """The hint names a version from which on there is no readable checkpoint."""
+    log = new_table(checkpoint__enabled=False)
+    for i in range(3):
+        append(log, f"s{i}")
+    log.checkpoint()
+    append(log, "late")
+    log.store.put(f"{state_dir(3)}/_manifest.avro", b"nonsense")
+    again = reopen(log)
+    assert names(again) == ["late", "s0", "s1", "s2"]
+
+
+def test_a_folder_without_versions_is_no_table() -> None:
+    log = new_table()
+    log.store.delete([version_path(0)])
+    log.store.put(f"{LOG_DIR}/_last_checkpoint", b'{"version":3}')
+    with pytest.raises(TableNotFoundError):
+        TransactionLog.open(log.path, store=log.store)
+    with pytest.raises(TableNotFoundError):
+        TransactionLog(log.path, log.store, log.config).snapshot()
