@@ -36,10 +36,9 @@ _HOMES = {
     "open": "indextables.public",
     "read": "indextables.public",
     "register": "indextables.public",
-    "sql": "indextables.public",
     "write": "indextables.public",
 }
-_MODULES = ("functions", "planner")
+_MODULES = ("functions", "planner", "sql")
 
 __all__ = [
     "IndexTablesError",

@@ -29,6 +29,7 @@ RANK = {
     "spark": 5,
     "sql": 6,
     "cli": 7,
+    "public": 8,
 }
 LONGEST_MODULE = 500
 LONGEST_FUNCTION = {".py": 60}

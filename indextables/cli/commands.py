@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from indextables.cli.main import EXIT_DAMAGE, Context, cli
+from indextables.cli.app import EXIT_DAMAGE, Context, cli
 
 PATH = click.argument("path")
 LIMIT = click.option("--limit", "-n", type=int, default=None, help="At most this many rows.")

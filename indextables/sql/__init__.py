@@ -1,8 +1,13 @@
-"""Our commands as SQL text: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ..."""
+"""Our commands as SQL text: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ...
+
+The module is callable: ``indextables.sql(spark, text)`` is ``indextables.sql.run(spark, text)``.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,3 +42,13 @@ def run(spark: Any, text: str, **options: Any) -> Any:
     if not is_command(text):
         return spark.sql(text)
     return spark.createDataFrame(execute(text, spark, **options))
+
+
+class _Callable(ModuleType):
+    """A module that runs commands when it is called."""
+
+    def __call__(self, spark: Any, text: str, **options: Any) -> Any:
+        return run(spark, text, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -20,7 +20,7 @@ from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
-from indextables.expr.searchbind import query_fields
+from indextables.expr.ast import query_fields
 from indextables.planner import Planner
 from indextables.splits.access import matching_rows, read_split, scored_rows
 from indextables.splits.reader import SplitReader

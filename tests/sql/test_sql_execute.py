@@ -1,0 +1,120 @@
+"""Commands run without Spark: the promised columns and types, happy and unhappy paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import indextables
+from indextables.errors import IndexTablesError, MaintenanceError, PlanningError
+from indextables.maintenance import rows as r
+from indextables.maintenance.crossref import XREF_COLUMNS
+from indextables.maintenance.describe import (
+    DISK_CACHE_COLUMNS,
+    ENVIRONMENT_COLUMNS,
+    FLUSH_COLUMNS,
+    FLUSH_DISK_COLUMNS,
+    INVALIDATE_COLUMNS,
+    SIZE_COLUMNS,
+    STORAGE_COLUMNS,
+)
+from indextables.maintenance.describe_log import LOG_COLUMNS, XREF_SUMMARY_COLUMNS
+from indextables.maintenance.prewarm import PREWARM_COLUMNS
+
+
+def sql(text: str) -> pa.Table:
+    return indextables.sql(None, text)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    place = str(tmp_path / "it's a table")
+    for i in range(3):
+        data = pa.table({"id": list(range(i * 4, i * 4 + 4)), "m": [9, 10, 11, 12]})
+        indextables.write(data, place, partition_by=["m"])
+    return place
+
+
+def quoted(path: str) -> str:
+    return "'" + path.replace("'", "\\'") + "'"
+
+
+OUTPUTS = {
+    "MERGE SPLITS {}": r.MergeResult.COLUMNS,
+    "PURGE INDEXTABLE {} DRY RUN": r.PurgeResult.COLUMNS,
+    "DROP INDEXTABLES PARTITIONS FROM {} WHERE m = 9": r.DropResult.COLUMNS,
+    "CHECKPOINT INDEXTABLES {}": r.CheckpointResult.COLUMNS,
+    "COMPACT INDEXTABLES {}": r.CheckpointResult.COLUMNS,
+    "TRUNCATE INDEXTABLES TIME TRAVEL {} DRY RUN": r.TruncateResult.COLUMNS,
+    "INDEX CROSSREFERENCES FOR {}": XREF_COLUMNS,
+    "DESCRIBE INDEXTABLES STATE {}": r.StateResult.COLUMNS,
+    "DESCRIBE INDEXTABLES TRANSACTION LOG {}": LOG_COLUMNS,
+    "DESCRIBE INDEXTABLES TRANSACTION LOG {} INCLUDE ALL LIMIT 3": LOG_COLUMNS,
+    "DESCRIBE INDEXTABLES TRANSACTION LOG {} XREFS": XREF_SUMMARY_COLUMNS,
+    "DESCRIBE INDEXTABLES COMPONENT SIZES {}": SIZE_COLUMNS,
+    "DESCRIBE INDEXTABLES ENVIRONMENT": ENVIRONMENT_COLUMNS,
+    "DESCRIBE INDEXTABLES DISK CACHE": DISK_CACHE_COLUMNS,
+    "DESCRIBE INDEXTABLES STORAGE STATS": STORAGE_COLUMNS,
+    "INVALIDATE INDEXTABLES TRANSACTION LOG CACHE FOR {}": INVALIDATE_COLUMNS,
+    "FLUSH INDEXTABLES DISK CACHE": FLUSH_DISK_COLUMNS,
+    "FLUSH INDEXTABLES SEARCHER CACHE": FLUSH_COLUMNS,
+    "PREWARM INDEXTABLES CACHE {}": PREWARM_COLUMNS,
+    "DELETE FROM {} WHERE id = 3": r.DeleteResult.COLUMNS,
+    "RESTORE {} TO VERSION 1": r.RestoreResult.COLUMNS,
+    "DOCTOR {}": r.Finding.COLUMNS,
+}
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_output_columns_and_types(path: str, command: str) -> None:
+    found = sql(command.format(quoted(path)))
+    assert found.schema == OUTPUTS[command]
+    assert found.num_rows >= 1
+
+
+def test_the_log_has_47_columns() -> None:
+    assert len(LOG_COLUMNS) == 47
+
+
+def test_months_are_numbers(path: str) -> None:
+    sql(f"DROP INDEXTABLES PARTITIONS FROM {quoted(path)} WHERE m > 9")
+    assert set(indextables.open(path).to_arrow()["m"].to_pylist()) == {9}
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "words"),
+    [
+        ("DROP INDEXTABLES PARTITIONS FROM {} WHERE id = 1", PlanningError, "partition columns"),
+        ("PURGE INDEXTABLE {} OLDER THAN 1 HOURS", MaintenanceError, "minimum"),
+        ("MERGE SPLITS {} TARGET SIZE 10", MaintenanceError, "too small"),
+        ("RESTORE {} TO VERSION 99", IndexTablesError, "99"),
+        ("DELETE FROM {} WHERE nope = 1", IndexTablesError, "nope"),
+    ],
+)
+def test_refusals(path: str, command: str, error: type[Exception], words: str) -> None:
+    before = indextables.open(path).version
+    with pytest.raises(error, match=words):
+        sql(command.format(quoted(path)))
+    assert indextables.open(path).version == before
+
+
+def test_a_name_needs_spark() -> None:
+    with pytest.raises(MaintenanceError, match="no Spark session"):
+        sql("CHECKPOINT INDEXTABLES db.t")
+
+
+def test_xref_summary_shows_active_removed_and_coverage(path: str) -> None:
+    where = quoted(path)
+    sql(f"INDEX CROSSREFERENCES FOR {where}")
+    sql(f"INDEX CROSSREFERENCES FOR {where} FORCE REBUILD")
+    found = sql(f"DESCRIBE INDEXTABLES TRANSACTION LOG {where} XREFS").to_pylist()
+    assert [row["status"] for row in found] == ["active", "removed", "summary"]
+    assert found[-1]["xref_path"] == "Coverage: 12/12 (100.00%)"
+
+
+def test_secrets_stay_hidden(path: str) -> None:
+    options = {"spark.indextables.aws.secretKey": "hunter2hunter2"}
+    found = indextables.sql(None, "DESCRIBE INDEXTABLES ENVIRONMENT", options=options)
+    assert "hunter2" not in str(found.to_pylist())
