@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from indextables.config import SETTINGS, Config, parse_size, render_markdown
@@ -70,3 +72,8 @@ def test_documentation_names_every_setting() -> None:
     page = render_markdown()
     for setting in SETTINGS:
         assert f"`{setting.full_key}`" in page
+
+
+def test_the_settings_page_is_current() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    assert render_markdown() in page, "run: python -m indextables.config > docs/settings.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +61,9 @@ def test_pointer_stands_below_the_mistake() -> None:
     assert lines[1] == "  MERGE SPLTS 'p'"
     assert lines[2].index("^") == 2 + 6
     assert "Expected: SPLITS" in str(error)
+
+
+def test_every_error_has_a_paragraph() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
+    for cls in CLASSES:
+        assert f"| {cls.code} | `{cls.__name__}` |" in page
