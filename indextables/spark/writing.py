@@ -53,7 +53,7 @@ class WriteOrder:
     @classmethod
     def decide(cls, access: Access, schema: StructType, overwrite: bool) -> WriteOrder:
         """Check the data against the table, or against what the new table will be."""
-        data = normalize_schema(schema_from_json(schema.json()))
+        data = normalize_schema(schema_from_json(as_nullable(schema).json()))
         access = _with_overwrite(access)
         mode = "overwrite" if overwrite or "__overwrite" in access.notes else "append"
         order = cls(access, data, data, (), DocMapping(()), mode, uuid.uuid4().hex)
@@ -141,6 +141,25 @@ class WriteOrder:
         found = [add.path for m in messages if m is not None for add in m.adds]
         with suppress(IndexTablesError):
             worker_store(self.access).delete(found)
+
+
+def as_nullable(schema: Any) -> Any:
+    """The type with every value nullable: what a query happens to prove is no rule for a table."""
+    found = json.loads(schema.json())
+
+    def relax(node: Any) -> None:
+        if not isinstance(node, dict):
+            return
+        for key in ("nullable", "containsNull", "valueContainsNull"):
+            if key in node:
+                node[key] = True
+        for field in node.get("fields", ()):
+            relax(field)
+        for key in ("type", "elementType", "keyType", "valueType"):
+            relax(node.get(key))
+
+    relax(found)
+    return StructType.fromJson(found)
 
 
 def _with_overwrite(access: Access) -> Access:

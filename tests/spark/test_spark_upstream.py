@@ -41,7 +41,7 @@ class Box:
         return sorted(map(tuple, self.spark.sql(text).collect()), key=repr)
 
     def ids(self, where: str) -> list[int]:
-        return [r[0] for r in self.sql(f"select id from {{t}} where {where} order by id")]
+        return sorted(r[0] for r in self.sql(f"select id from {{t}} where {where}"))
 
 
 @pytest.fixture
