@@ -6,8 +6,8 @@ A vector of ``n`` integers is stored as
 
 and value ``i`` is ``base + ((slope * i) >> shift) + factor * packed[i]`` modulo 2**64. A slope is
 there when flag 1 is set, a factor when flag 2 is set; the packed numbers take ``width`` bits each,
-lowest bit first, in ``ceil(n * width / 8)`` bytes. Opening a vector checks once that all its bits are there; after that reads need no check
-beyond ``i < n``, and loads never touch a byte outside the packed bytes.
+lowest bit first, in ``ceil(n * width / 8)`` bytes. Opening a vector checks once that all its bits
+are there; after that reads need no check beyond ``i < n``, and no load leaves the packed bytes.
 """
 
 from libc.string cimport memcpy

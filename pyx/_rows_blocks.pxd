@@ -34,14 +34,21 @@ cdef struct Head:
 cdef uint32_t crc32c_of(const uint8_t* data, uint64_t length) noexcept nogil
 
 
+cdef struct Block:
+    const uint8_t* data
+    uint64_t length
+    uint64_t origin
+    uint32_t rows
+
+
 cdef class BlockSet:
     cdef list owners
-    cdef object starts, sizes, begins
-    cdef const uint8_t** data
-    cdef uint64_t* length
-    cdef uint64_t* origin
-    cdef uint32_t* rows
+    cdef Block* blocks
+    cdef uint32_t kinds
     cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t bad
+    cdef readonly bint any_nulls
+    cdef int check(self, const int64_t[:, ::1] table) except -1
     cdef int open_head(self, int64_t block, Head* head) except -1 nogil
 
 

@@ -89,6 +89,11 @@ def checksum(const uint8_t[::1] data, bint portable=False):
     return crc32c_of(at, data.shape[0])
 
 
+cdef inline uint64_t allowance_of(const Block* block) noexcept nogil:
+    """Bytes that a block may expand to."""
+    return EXPANSION * block.length + ROW_ALLOWANCE * <uint64_t>block.rows
+
+
 cdef class _View:
     """Keeps one buffer exported for as long as a block set points into it."""
     cdef Py_buffer view
@@ -104,76 +109,86 @@ cdef class _View:
 
 
 cdef class BlockSet:
-    """Blocks of one stream: ``block i`` is ``length[i]`` bytes at ``offset[i]`` of a segment."""
+    """Blocks of one stream, laid over the segments that were read.
+
+    ``table`` has a row for each block: its offset in the payload, length, checksum, and number of
+    table rows. It lies in ``segments[segment_of[i]]``, which begins at ``segment_start`` of the
+    payload. Making a set compares the checksums: ``bad`` is the first block that differs, or -1.
+    """
 
     def __cinit__(
         self,
         list segments,
+        const int64_t[::1] segment_start,
         const int64_t[::1] segment_of,
-        const int64_t[::1] offset,
-        const int64_t[::1] length,
-        const int64_t[::1] origin,
-        const int64_t[::1] rows,
+        const int64_t[:, ::1] table,
     ):
         cdef Py_ssize_t i
+        cdef int64_t offset, where
         cdef _View view
         self.owners = [_View(segment) for segment in segments]
-        self.count = segment_of.shape[0]
-        self.data = <const uint8_t**>calloc(self.count + 1, sizeof(uint8_t*))
-        self.length = <uint64_t*>calloc(self.count + 1, 8)
-        self.origin = <uint64_t*>calloc(self.count + 1, 8)
-        self.rows = <uint32_t*>calloc(self.count + 1, 4)
-        if not (self.data and self.length and self.origin and self.rows):
+        self.count = table.shape[0]
+        self.bad = -1
+        if table.shape[1] != 4 or segment_start.shape[0] < len(segments):
+            raise ValueError("block table has the wrong shape")
+        self.blocks = <Block*>calloc(self.count + 1, sizeof(Block))
+        if self.blocks == NULL:
             raise MemoryError
         for i in range(self.count):
-            view = self.owners[segment_of[i]]
-            if offset[i] < 0 or length[i] < 0 or offset[i] > view.view.len - length[i]:
-                corrupt_at(origin[i], b"block lies outside the data that was read")
-            self.data[i] = <const uint8_t*>view.view.buf + offset[i]
-            self.length[i] = length[i]
-            self.origin[i] = origin[i]
-            self.rows[i] = <uint32_t>rows[i]
+            where = segment_of[i] if segment_of.shape[0] else 0
+            view = self.owners[where]
+            offset = table[i, 0] - segment_start[where]
+            if offset < 0 or table[i, 1] < 0 or offset > view.view.len - table[i, 1]:
+                corrupt_at(table[i, 0], b"block lies outside the data that was read")
+            self.blocks[i].data = <const uint8_t*>view.view.buf + offset
+            self.blocks[i].length = table[i, 1]
+            self.blocks[i].origin = table[i, 0]
+            self.blocks[i].rows = <uint32_t>table[i, 3]
+        self.check(table)
 
     def __dealloc__(self):
-        free(<void*>self.data)
-        free(self.length)
-        free(self.origin)
-        free(self.rows)
+        free(self.blocks)
 
-    def first_bad(self, const uint32_t[::1] expected):
-        """Index of the first block whose checksum differs, or -1."""
-        cdef Py_ssize_t i, bad = -1
+    cdef int check(self, const int64_t[:, ::1] table) except -1:
+        """Compare checksums, and note which kinds of blocks there are."""
+        cdef Py_ssize_t i
+        cdef const Block* block
         with nogil:
             for i in range(self.count):
-                if self.length[i] and crc32c_of(self.data[i], self.length[i]) != expected[i]:
-                    bad = i
+                block = &self.blocks[i]
+                if block.length == 0:
+                    continue
+                if crc32c_of(block.data, block.length) != <uint32_t>table[i, 2]:
+                    self.bad = i
                     break
-        return bad
+                self.kinds |= 1 << (block.data[0] & 31)
+                if block.data[0] == ALL_NULL or (block.length > 1 and block.data[1] & HAS_NULLS):
+                    self.any_nulls = True
+        return 0
+
+    def has_kind(self, int kind):
+        """Whether any block is of this kind."""
+        return bool(self.kinds >> (kind & 31) & 1)
 
     def of_kind(self, int kind):
-        """Indexes of the blocks whose first byte is ``kind``."""
+        """Indexes of the blocks of this kind."""
         cdef Py_ssize_t i
-        return [i for i in range(self.count) if self.length[i] and self.data[i][0] == kind]
-
-    def any_nulls(self):
-        """Whether any block says that it holds nulls."""
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            if self.length[i] >= 2 and (self.data[i][0] == ALL_NULL or self.data[i][1] & HAS_NULLS):
-                return True
-        return False
+        return [
+            i for i in range(self.count)
+            if self.blocks[i].length and self.blocks[i].data[0] == kind
+        ]
 
     def bytes_of(self, Py_ssize_t i):
         """A copy of block ``i``."""
         if i < 0 or i >= self.count:
             raise IndexError(i)
-        return self.data[i][:self.length[i]]
+        return self.blocks[i].data[:self.blocks[i].length]
 
     def allowance_of(self, Py_ssize_t i):
         """Bytes that block ``i`` may expand to."""
         if i < 0 or i >= self.count:
             raise IndexError(i)
-        return EXPANSION * self.length[i] + ROW_ALLOWANCE * <uint64_t>self.rows[i]
+        return allowance_of(&self.blocks[i])
 
     def replace(self, Py_ssize_t i, block):
         """Put another spelling of block ``i`` in its place."""
@@ -181,21 +196,22 @@ cdef class BlockSet:
         if i < 0 or i >= self.count:
             raise IndexError(i)
         self.owners.append(view)
-        self.data[i] = <const uint8_t*>view.view.buf
-        self.length[i] = view.view.len
+        self.blocks[i].data = <const uint8_t*>view.view.buf
+        self.blocks[i].length = view.view.len
 
     cdef int open_head(self, int64_t block, Head* head) except -1 nogil:
         cdef Cursor* c = &head.body
         cdef uint8_t flags
         if block < 0 or block >= self.count:
             return corrupt_at(0, b"block number out of range")
-        cursor_init(c, self.data[block], self.length[block], self.origin[block])
+        cursor_init(
+            c, self.blocks[block].data, self.blocks[block].length, self.blocks[block].origin
+        )
         head.bitmap = NULL
         head.count = 0
         head.valid = 0
         head.kind = VALIDITY
-        head.allowance = EXPANSION * self.length[block]
-        head.allowance += ROW_ALLOWANCE * <uint64_t>self.rows[block]
+        head.allowance = allowance_of(&self.blocks[block])
         if c.size == 0:
             return 0
         head.kind = read_u8(c)
@@ -231,6 +247,41 @@ cdef class Spans:
                 raise ValueError("span ends before it starts")
             total += self.hi[i] - self.lo[i]
         self.total = total
+
+
+def place_blocks(
+    const uint32_t[::1] lengths,
+    const uint32_t[::1] crcs,
+    const uint64_t[::1] extents,
+    const uint32_t[::1] chunk_rows,
+    const uint8_t[::1] shifts,
+):
+    """The table of a stream's blocks: offset in the payload, length, checksum, table rows."""
+    cdef Py_ssize_t n = lengths.shape[0], block = 0, chunk
+    cdef int64_t left, at, size
+    made = np.empty((n, 4), np.int64)
+    cdef int64_t[:, ::1] out = made
+    if crcs.shape[0] != n or extents.shape[0] != chunk_rows.shape[0] or (
+        shifts.shape[0] != chunk_rows.shape[0]
+    ):
+        raise ValueError("parts of the directory differ in length")
+    for chunk in range(chunk_rows.shape[0]):
+        left = chunk_rows[chunk]
+        at = <int64_t>extents[chunk]
+        size = <int64_t>1 << (shifts[chunk] & 31)
+        while left > 0:
+            if block >= n:
+                raise ValueError("more rows than blocks")
+            out[block, 0] = at
+            out[block, 1] = lengths[block]
+            out[block, 2] = crcs[block]
+            out[block, 3] = min(left, size)
+            at += lengths[block]
+            left -= size
+            block += 1
+    if block != n:
+        raise ValueError("more blocks than rows")
+    return made
 
 
 def locate(

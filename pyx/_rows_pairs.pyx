@@ -268,7 +268,7 @@ cdef class Trainer:
         return self.table.add(lo, hi, <uint32_t>(a.length + b.length))
 
     def learn(self, const uint8_t[::1] data, const int64_t[::1] offsets, rows):
-        """Read the values numbered ``rows``; the share of them read before the table was full."""
+        """Read the values numbered ``rows``; how many were read before the table was full."""
         cdef const int64_t[::1] order = rows
         cdef uint64_t at, end, size = data.shape[0]
         cdef uint32_t length = 0, word, previous
@@ -287,4 +287,4 @@ cdef class Trainer:
                     previous = word if first else self.follow(previous, word)
                     first = False
                 k += 1
-        return k / max(order.shape[0], 1)
+        return k

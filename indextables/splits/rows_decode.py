@@ -61,11 +61,10 @@ def open_resource(page: bytes | memoryview) -> Any:
 
 def inflate(blocks: BlockSet) -> None:
     """Replace every zstd block by the plain block it stands for."""
-    found = blocks.of_kind(ZSTD)
-    if not found:
+    if not blocks.has_kind(ZSTD):
         return
     decompressor = zstandard.ZstdDecompressor()
-    for index in found:
+    for index in blocks.of_kind(ZSTD):
         head, frame, size = zstd_parts(blocks, index)
         if size > blocks.allowance_of(index):
             raise CorruptFileError("block claims more bytes than its size allows")
@@ -101,7 +100,7 @@ def build(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Arra
 
 
 def _validity(blocks: BlockSet, slots: int) -> Array:
-    return np.zeros((slots + 7) // 8, np.uint8) if blocks.any_nulls() else NO_BYTES
+    return np.zeros((slots + 7) // 8, np.uint8) if blocks.any_nulls else NO_BYTES
 
 
 def _buffer(validity: Array) -> pa.Buffer | None:

@@ -9,35 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from indextables.errors import CorruptFileError
-from indextables.native._rows_blocks import BlockSet, Spans, checksum, locate
+from indextables.native._rows_blocks import BlockSet, Spans, checksum, locate, place_blocks
 from indextables.splits.rows_decode import Fetched, inflate, open_resource
-from indextables.splits.rows_layout import Directory, Stream, stored_streams, streams_of
+from indextables.splits.rows_layout import Directory, Stream
 
 Array = np.ndarray[Any, Any]
 ReadRanges = Callable[[Sequence[tuple[int, int]]], Sequence[bytes | memoryview]]
 
+NO_PAGES = np.zeros(0, np.int32)
+NO_SEGMENTS = np.zeros(0, np.int64)
+ZERO = np.zeros(1, np.int64)
+
 
 class Column:
-    """The blocks of one column: which rows each of them holds."""
+    """The blocks of one column: which rows each of them holds (alike in columns of one shape)."""
 
-    def __init__(self, directory: Directory, index: int, chunk_start: Array) -> None:
+    def __init__(self, directory: Directory, index: int, chunk_start: Array, blocks: Array) -> None:
         self.chunk_start = chunk_start
         self.shift = np.ascontiguousarray(directory.shift[index])
-        self.blocks = directory.blocks_per_chunk[index]
-        self.first_block = np.zeros(len(self.blocks) + 1, np.int64)
-        np.cumsum(self.blocks, out=self.first_block[1:])
-        self.rows = self._rows_of_blocks()
+        self.shape = self.shift.tobytes()
+        self.blocks = blocks
+        self.first_block = np.zeros(len(blocks) + 1, np.int64)
+        np.cumsum(blocks, out=self.first_block[1:])
 
-    def _rows_of_blocks(self) -> Array:
-        size = np.repeat(np.int64(1) << self.shift.astype(np.int64), self.blocks)
-        within = np.arange(len(size)) - np.repeat(self.first_block[:-1], self.blocks)
-        left = np.repeat(np.diff(self.chunk_start), self.blocks) - within * size
-        return np.minimum(size, left).astype(np.int64)
+    @property
+    def count(self) -> int:
+        """Blocks in all."""
+        return int(self.first_block[-1])
 
     def locate(self, rows: Array) -> tuple[Array, Spans]:
         """Blocks that hold these rows (ascending), and the rows as spans of them."""
@@ -59,35 +63,35 @@ class Column:
 
 @dataclass(slots=True)
 class Placement:
-    """Blocks of one stream: where they are, their checksums, rows and dictionary pages."""
+    """All blocks of one stream: a table of (offset, length, crc, rows), and dictionary pages.
+
+    ``pages`` are the numbers of the pages that the stream uses at all; ``which`` says for each
+    block which of them is its own (-1: none).
+    """
 
     stream: Stream
-    ordinal: Array
-    offset: Array
-    length: Array
-    crc: Array
-    rows: Array
-    resource: Array
+    table: Array
+    pages: list[int]
+    which: Array
 
-    def pick(self, ordinals: Array) -> Placement:
-        return Placement(
-            self.stream,
-            ordinals,
-            self.offset[ordinals],
-            self.length[ordinals],
-            self.crc[ordinals],
-            self.rows[ordinals],
-            self.resource[ordinals],
-        )
+
+@dataclass(slots=True)
+class Want:
+    """The blocks of one stream that a call needs."""
+
+    placement: Placement
+    ordinals: Array
+    table: Array
+    which: Array
 
 
 @dataclass(slots=True)
 class Source:
-    """Where the blocks of one stream lie in the buffers that were read."""
+    """The buffers that hold the blocks of one stream, and which of them holds each block."""
 
     segments: list[bytes | memoryview]
+    starts: Array
     segment_of: Array
-    offset: Array
 
 
 class Fetcher:
@@ -97,6 +101,8 @@ class Fetcher:
         self,
         read_ranges: ReadRanges,
         directory: Directory,
+        streams: list[Stream],
+        totals: Array,
         *,
         path: str | None,
         payload: bytes | memoryview | None,
@@ -105,61 +111,70 @@ class Fetcher:
         self._directory = directory
         self._path = path
         self._payload = payload
-        streams = stored_streams(streams_of(directory.schema))
-        totals = directory.blocks_per_chunk.sum(axis=1)
-        self._first_block = np.cumsum([0, *(int(totals[s.column]) for s in streams)])
+        counts = [int(totals[s.column]) for s in streams]
+        self._first_block = [0, *accumulate(counts)]
         self._placements: dict[int, Placement] = {}
         self._pages: dict[int, Any] = {}
 
     def fetch(self, needs: list[tuple[Stream, Column, Array]]) -> dict[int, Fetched]:
         """Checked blocks of every stream asked for, by stream index."""
-        picked = [self._placement(s, column).pick(blocks) for s, column, blocks in needs]
-        pages = {int(p) for want in picked for p in np.unique(want.resource) if p >= 0}
-        sources = self._sources(picked, sorted(pages - self._pages.keys()))
+        wants = [self._want(*need) for need in needs]
+        pages: set[int] = set()
+        for want in wants:
+            pages |= self._missing_pages(want)
+        sources = self._sources(wants, sorted(pages))
         return {
-            want.stream.index: self._checked(want, source)
-            for want, source in zip(picked, sources, strict=True)
+            want.placement.stream.index: self._checked(want, source)
+            for want, source in zip(wants, sources, strict=True)
         }
 
-    def _placement(self, stream: Stream, column: Column) -> Placement:
+    def _want(self, stream: Stream, column: Column, ordinals: Array) -> Want:
         if stream.index not in self._placements:
             self._placements[stream.index] = self._place(stream, column)
-        return self._placements[stream.index]
+        placement = self._placements[stream.index]
+        which = placement.which[ordinals] if placement.pages else NO_PAGES
+        return Want(placement, ordinals, placement.table.take(ordinals, 0), which)
+
+    def _missing_pages(self, want: Want) -> set[int]:
+        """Pages that the wanted blocks use and that are not open yet."""
+        pages = want.placement.pages
+        if all(page in self._pages for page in pages):
+            return set()
+        return {pages[i] for i in np.unique(want.which) if i >= 0} - self._pages.keys()
 
     def _place(self, stream: Stream, column: Column) -> Placement:
         d = self._directory
-        before = int(self._first_block[stream.index])
-        count = len(column.rows)
-        length = d.block_length[before : before + count].astype(np.int64)
-        ends = np.cumsum(length)
-        starts = ends - length
-        extent = d.extent[stream.index].astype(np.int64)
-        heads = starts[column.first_block[:-1]] if count else starts[:0]
-        offset = starts + np.repeat(extent - heads, column.blocks)
-        crc = d.block_crc[before : before + count].astype(np.uint32)
-        resource = np.repeat(d.resource_of[stream.index].astype(np.int32), column.blocks)
-        ordinal = np.arange(count, dtype=np.int64)
-        return Placement(stream, ordinal, offset, length, crc, column.rows, resource)
+        blocks = slice(self._first_block[stream.index], self._first_block[stream.index + 1])
+        table = place_blocks(
+            d.block_length[blocks],
+            d.block_crc[blocks],
+            d.extent[stream.index],
+            d.chunk_rows,
+            column.shift,
+        )
+        resource = d.resource_of[stream.index]
+        pages = sorted({page for page in resource.tolist() if page >= 0})
+        which = np.array([pages.index(p) if p >= 0 else -1 for p in resource.tolist()], np.int32)
+        return Placement(stream, table, pages, np.repeat(which, column.blocks))
 
-    def _sources(self, picked: list[Placement], pages: list[int]) -> list[Source]:
+    def _sources(self, wants: list[Want], pages: list[int]) -> list[Source]:
         if self._payload is not None:
             for page in pages:
                 start, end = self._page_range(page)
                 self._open_page(page, memoryview(self._payload)[start:end])
-            segments = [self._payload]
-            return [Source(segments, np.zeros(len(w.offset), np.int64), w.offset) for w in picked]
+            return [Source([self._payload], ZERO, NO_SEGMENTS)] * len(wants)
         ranges = [self._page_range(page) for page in pages]
         shapes = []
-        for want in picked:
-            segment_of, starts, ends = merged(want.offset, want.length)
+        for want in wants:
+            segment_of, starts, ends = merged(want.table[:, 0], want.table[:, 1])
             shapes.append((segment_of, starts, len(ranges), len(ranges) + len(starts)))
             ranges += zip(starts.tolist(), ends.tolist(), strict=True)
         buffers = self._ask(ranges)
         for page, data in zip(pages, buffers, strict=False):
             self._open_page(page, data)
         return [
-            Source(buffers[low:high], segment_of, want.offset - starts[segment_of])
-            for want, (segment_of, starts, low, high) in zip(picked, shapes, strict=True)
+            Source(buffers[low:high], starts, segment_of)
+            for segment_of, starts, low, high in shapes
         ]
 
     def _ask(self, ranges: list[tuple[int, int]]) -> list[bytes | memoryview]:
@@ -192,31 +207,23 @@ class Fetcher:
                 f"dictionary page {page}: {error.reason}", path=self._path
             ) from error
 
-    def _checked(self, want: Placement, source: Source) -> Fetched:
-        name = want.stream.name
+    def _checked(self, want: Want, source: Source) -> Fetched:
+        placement = want.placement
         try:
-            blocks = BlockSet(
-                source.segments,
-                source.segment_of,
-                source.offset,
-                want.length,
-                want.offset,
-                want.rows,
-            )
-            bad = blocks.first_bad(want.crc)
-            if bad >= 0:
+            blocks = BlockSet(source.segments, source.starts, source.segment_of, want.table)
+            if blocks.bad >= 0:
                 raise CorruptFileError(
-                    f"checksum of block {int(want.ordinal[bad])} differs",
-                    offset=int(want.offset[bad]),
+                    f"checksum of block {int(want.ordinals[blocks.bad])} differs",
+                    offset=int(want.table[blocks.bad, 0]),
                 )
             inflate(blocks)
         except CorruptFileError as error:
             raise CorruptFileError(
-                f"column '{name}': {error.reason}", offset=error.offset, path=self._path
+                f"column '{placement.stream.name}': {error.reason}",
+                offset=error.offset,
+                path=self._path,
             ) from error
-        used, which = np.unique(want.resource, return_inverse=True)
-        pages = [self._pages.get(int(page)) for page in used]
-        return Fetched(blocks, pages, which.astype(np.int32))
+        return Fetched(blocks, [self._pages.get(page) for page in placement.pages], want.which)
 
 
 def merged(offset: Array, length: Array) -> tuple[Array, Array, Array]:
@@ -226,6 +233,6 @@ def merged(offset: Array, length: Array) -> tuple[Array, Array, Array]:
     new = np.ones(len(offset), bool)
     new[1:] = offset[1:] != offset[:-1] + length[:-1]
     segment_of = np.cumsum(new) - 1
-    starts = offset[new]
+    starts = np.ascontiguousarray(offset[new])
     lasts = np.append(np.flatnonzero(new)[1:] - 1, len(offset) - 1)
     return segment_of, starts, offset[lasts] + length[lasts]

@@ -10,17 +10,19 @@ that hold a row are known before anything is read.
 The directory (little-endian) is
 
     "ITROWS1\\n" | u32 schema bytes, chunks, columns, streams, resources, blocks | u64 rows, payload
-    schema (Arrow IPC) | u32 rows of each chunk | u8 shift[column][chunk]
-    u64 start of extent[stream][chunk] | i32 resource[stream][chunk] (-1: none)
-    u64 resource start[] | u32 resource length[] | u32 resource crc[]
-    u32 block length[] | u32 block crc[]      by stream, then chunk, then block
-    u32 crc32c of all bytes before
+    u64 start of extent[stream][chunk] | u64 resource start[]
+    i32 resource[stream][chunk] (-1: none) | u32 resource length[] | u32 resource crc[]
+    u32 rows of each chunk | u32 block length[] | u32 block crc[]
+    u8 shift[column][chunk] | schema (Arrow IPC) | u32 crc32c of all bytes before
+
+Blocks are numbered by stream, then chunk, then rows.
 
 The blocks of one stream of one chunk lie one after the other from the start of their extent.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -142,43 +144,29 @@ class Directory:
     schema: pa.Schema
     num_rows: int
     payload_length: int
-    chunk_rows: Array
-    shift: Array
     extent: Array
-    resource_of: Array
     resource_start: Array
+    resource_of: Array
     resource_length: Array
     resource_crc: Array
+    chunk_rows: Array
     block_length: Array
     block_crc: Array
+    shift: Array
 
     def to_bytes(self) -> bytes:
         schema = self.schema.serialize().to_pybytes()
-        chunks, resources = len(self.chunk_rows), len(self.resource_start)
-        head = HEAD.pack(
-            MAGIC,
-            len(schema),
-            chunks,
-            self.shift.shape[0],
-            self.extent.shape[0],
-            resources,
-            len(self.block_length),
-            self.num_rows,
-            self.payload_length,
-        )
-        arrays = (
-            (self.chunk_rows, "<u4"),
-            (self.shift, "u1"),
-            (self.extent, "<u8"),
-            (self.resource_of, "<i4"),
-            (self.resource_start, "<u8"),
-            (self.resource_length, "<u4"),
-            (self.resource_crc, "<u4"),
-            (self.block_length, "<u4"),
-            (self.block_crc, "<u4"),
-        )
-        body = head + schema + b"".join(a.astype(kind).tobytes() for a, kind in arrays)
+        counts = (len(schema), len(self.chunk_rows), self.shift.shape[0], self.extent.shape[0])
+        sizes = (*counts, len(self.resource_start), len(self.block_length))
+        body = HEAD.pack(MAGIC, *sizes, self.num_rows, self.payload_length)
+        for (name, kind), _ in _parts(*sizes[1:]):
+            body += getattr(self, name).astype(kind).tobytes()
+        body += schema
         return bytes(body + struct.pack("<I", checksum(body)))
+
+    @property
+    def roots(self) -> list[Stream]:
+        return streams_of(self.schema)
 
     @property
     def blocks_per_chunk(self) -> Array:
@@ -187,41 +175,44 @@ class Directory:
         return np.asarray((self.chunk_rows.astype(np.int64) + size - 1) // size)
 
 
+def _parts(
+    chunks: int, columns: int, streams: int, resources: int, blocks: int
+) -> list[tuple[tuple[str, str], tuple[int, ...]]]:
+    """Name, type and shape of every array of a directory, in their order."""
+    return [
+        (("extent", "<u8"), (streams, chunks)),
+        (("resource_start", "<u8"), (resources,)),
+        (("resource_of", "<i4"), (streams, chunks)),
+        (("resource_length", "<u4"), (resources,)),
+        (("resource_crc", "<u4"), (resources,)),
+        (("chunk_rows", "<u4"), (chunks,)),
+        (("block_length", "<u4"), (blocks,)),
+        (("block_crc", "<u4"), (blocks,)),
+        (("shift", "u1"), (columns, chunks)),
+    ]
+
+
 def parse_directory(data: bytes | memoryview, path: str | None) -> Directory:
     """Read a directory; every size in it is checked before anything is made from it."""
-    view = memoryview(data).cast("B")
-    if len(view) < HEAD.size + 4 or bytes(view[:8]) != MAGIC:
+    view = data if isinstance(data, bytes) else bytes(data)
+    if len(view) < HEAD.size + 4 or view[:8] != MAGIC:
         raise _damaged("not a row directory", path)
     (expected,) = struct.unpack_from("<I", view, len(view) - 4)
-    if checksum(view[:-4]) != expected:
+    if checksum(memoryview(view)[:-4]) != expected:
         raise _damaged("checksum of the row directory differs", path)
-    _, schema_size, chunks, columns, streams, resources, blocks, rows, payload = HEAD.unpack_from(
-        view
-    )
-    counts = (
-        ("<u4", chunks),
-        ("u1", columns * chunks),
-        ("<u8", streams * chunks),
-        ("<i4", streams * chunks),
-        ("<u8", resources),
-        ("<u4", resources),
-        ("<u4", resources),
-        ("<u4", blocks),
-        ("<u4", blocks),
-    )
-    size = sum(np.dtype(kind).itemsize * n for kind, n in counts)
+    _, schema_size, *counts, rows, payload = HEAD.unpack_from(view)
+    parts = _parts(*counts)
+    size = sum(np.dtype(kind).itemsize * math.prod(shape) for (_, kind), shape in parts)
     if HEAD.size + schema_size + size + 4 != len(view):
         raise _damaged("row directory has the wrong length", path)
-    schema = _schema(view[HEAD.size : HEAD.size + schema_size], path)
-    arrays = []
-    at = HEAD.size + schema_size
-    for kind, n in counts:
-        arrays.append(np.frombuffer(view, kind, n, at))
-        at += np.dtype(kind).itemsize * n
-    arrays[1] = arrays[1].reshape(columns, chunks)
-    arrays[2] = arrays[2].reshape(streams, chunks)
-    arrays[3] = arrays[3].reshape(streams, chunks)
-    directory = Directory(schema, rows, payload, *arrays)
+    arrays = {}
+    at = HEAD.size
+    for (name, kind), shape in parts:
+        count = math.prod(shape)
+        arrays[name] = np.frombuffer(view, kind, count, at).reshape(shape)
+        at += arrays[name].nbytes
+    schema = _schema(memoryview(view)[at : at + schema_size], path)
+    directory = Directory(schema, rows, payload, **arrays)
     _check(directory, path)
     return directory
 
@@ -236,7 +227,7 @@ def _schema(data: memoryview, path: str | None) -> pa.Schema:
 def _check(d: Directory, path: str | None) -> None:
     """Refuse a directory whose parts do not fit each other or the payload."""
     try:
-        roots = streams_of(d.schema)
+        roots = d.roots
     except (SchemaMismatchError, UnicodeDecodeError) as error:
         raise _damaged(f"schema in the row directory: {error}", path) from error
     streams = stored_streams(roots)

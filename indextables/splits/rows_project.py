@@ -25,6 +25,7 @@ class Projected:
     children: list[Projected]
 
     def walk(self) -> list[Stream]:
+        """The streams that are read for this node."""
         return [self.stream, *(s for child in self.children for s in child.walk())]
 
 

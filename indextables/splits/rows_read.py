@@ -12,7 +12,7 @@ from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.native._rows_blocks import Spans
 from indextables.splits.rows_decode import Fetched, TooMuchTextError, build
 from indextables.splits.rows_fetch import Column, Fetcher, ReadRanges
-from indextables.splits.rows_layout import parse_directory, streams_of
+from indextables.splits.rows_layout import parse_directory, stored_streams
 from indextables.splits.rows_project import Projected, project
 
 Array = np.ndarray[Any, Any]
@@ -43,12 +43,14 @@ class RowsReader:
                 f"rows are {payload_length} bytes long, their directory says {d.payload_length}",
                 path=path,
             )
-        self._roots = streams_of(d.schema)
+        self._roots = d.roots
+        self._blocks = d.blocks_per_chunk
         self._chunk_start = np.zeros(len(d.chunk_rows) + 1, np.int64)
         np.cumsum(d.chunk_rows, out=self._chunk_start[1:])
         self._plans: dict[tuple[str, ...] | None, tuple[list[Projected], pa.Schema]] = {}
         self._columns: dict[int, Column] = {}
-        self._fetcher = Fetcher(read_ranges, d, path=path, payload=payload)
+        streams, totals = stored_streams(self._roots), self._blocks.sum(axis=1)
+        self._fetcher = Fetcher(read_ranges, d, streams, totals, path=path, payload=payload)
 
     @property
     def schema(self) -> pa.Schema:
@@ -101,7 +103,7 @@ class RowsReader:
             streams = sum(stream.index >= 0 for stream in node.walk())
             column = self._column(node.stream.column)
             touched += streams * len(column.locate(wanted)[0])
-            total += streams * len(column.rows)
+            total += streams * column.count
         return touched, total
 
     def _batches(
@@ -149,7 +151,9 @@ class RowsReader:
 
     def _column(self, index: int) -> Column:
         if index not in self._columns:
-            self._columns[index] = Column(self._directory, index, self._chunk_start)
+            self._columns[index] = Column(
+                self._directory, index, self._chunk_start, self._blocks[index]
+            )
         return self._columns[index]
 
     def _read(
@@ -158,11 +162,18 @@ class RowsReader:
         nodes, schema = self._plan(columns)
         if not nodes:
             return _only_rows(rows)
-        located = {n.stream.column: where(self._column(n.stream.column)) for n in nodes}
-        streams = [s for node in nodes for s in node.walk() if s.index >= 0]
-        needs = [(s, self._column(s.column), located[s.column][0]) for s in streams]
+        located: dict[bytes, tuple[Array, Spans]] = {}
+        needs = []
+        for node in nodes:
+            column = self._column(node.stream.column)
+            if column.shape not in located:
+                located[column.shape] = where(column)
+            blocks = located[column.shape][0]
+            needs += [(s, column, blocks) for s in node.walk() if s.index >= 0]
         fetched = self._fetcher.fetch(needs)
-        arrays = [self._array(node, fetched, located[node.stream.column][1]) for node in nodes]
+        arrays = [
+            self._array(n, fetched, located[self._column(n.stream.column).shape][1]) for n in nodes
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _array(self, node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Array:

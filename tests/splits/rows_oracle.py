@@ -179,19 +179,19 @@ class Oracle:
         self.num_rows, self.length = source.number(8), source.number(8)
         assert self.length == len(payload)
         self.payload = payload
-        self.schema = pa.ipc.read_schema(pa.py_buffer(source.take(size)))
-        self.chunk_rows = [source.number(4) for _ in range(chunks)]
-        self.shift = [[source.number(1) for _ in range(chunks)] for _ in range(columns)]
         self.extent = [[source.number(8) for _ in range(chunks)] for _ in range(streams)]
+        starts = [source.number(8) for _ in range(resources)]
         self.resource = [
             [signed(source.number(4), 32) for _ in range(chunks)] for _ in range(streams)
         ]
-        starts = [source.number(8) for _ in range(resources)]
         sizes = [source.number(4) for _ in range(resources)]
         sums = [source.number(4) for _ in range(resources)]
         self.pages = [self.checked(*entry) for entry in zip(starts, sizes, sums, strict=True)]
+        self.chunk_rows = [source.number(4) for _ in range(chunks)]
         self.lengths = [source.number(4) for _ in range(blocks)]
         self.sums = [source.number(4) for _ in range(blocks)]
+        self.shift = [[source.number(1) for _ in range(chunks)] for _ in range(columns)]
+        self.schema = pa.ipc.read_schema(pa.py_buffer(source.take(size)))
         self.next_block = 0
         self.blocks = {
             (s, c): self._blocks(s, c, column)
