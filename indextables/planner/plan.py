@@ -36,6 +36,8 @@ from indextables.planner.tasks import (
 )
 from indextables.planner.verdict import MUST_MATCH, Int64s, Selection, Verdicts
 
+MOST_GROUPED = 20_000
+
 
 class Stage(NamedTuple):
     """A stage as it ran; ``selection`` of ``None`` is every split."""
@@ -153,8 +155,21 @@ class Planner:
         if reason is not None:
             yield Stage("xref", (), selection, 0.0, f"skipped: {reason}")
             return
-        routed = xref.route(self.xref_router, self.snapshot, selection, left, self.config)
+        questions = _questions(program, selection, left)
+        routed = xref.route(self.xref_router, self.snapshot, questions, self.config)
         yield Stage("xref", routed.columns, routed.selection, routed.seconds, routed.detail)
+
+
+def _questions(
+    program: Program, selection: Selection | None, shared: Predicate
+) -> list[tuple[Predicate, Int64s]]:
+    """What to ask about which candidates: by residual where they are few, else all at once."""
+    if selection is None:
+        return [(shared, np.arange(program.count))]
+    if len(selection) <= MOST_GROUPED:
+        groups = residual_groups(program, selection)
+        return [(g.predicate, selection[g.positions].astype(np.int64)) for g in groups]
+    return [(shared, selection.astype(np.int64))]
 
 
 def _meet_limit(program: Program, selection: Selection | None, limit: int) -> Iterator[Stage]:

@@ -154,14 +154,22 @@ def _half_line(op: Op, key: int) -> tuple[int | None, int | None]:
 
 
 def _point_keys(kind: str, values: tuple[Any, ...]) -> Ranges | None:
-    keys = [literal_key(kind, v) for v in values]
-    if None in keys:
+    points = _keys_of(kind, values)
+    if points is None:
         return None
-    points = np.unique(np.array(keys, np.int64))
     gaps = np.flatnonzero(points[1:] != points[:-1] + 1)
     starts = points[np.concatenate(([0], gaps + 1))]
     ends = points[np.concatenate((gaps, [len(points) - 1]))]
     return Ranges(starts, ends)
+
+
+def _keys_of(kind: str, values: tuple[Any, ...]) -> Int64s | None:
+    """The distinct keys of literals, ascending; ``None`` if one of them has none."""
+    if kind in ("double", "single"):
+        return np.unique(np.array([literal_key(kind, v) for v in values], np.int64))
+    if literal_key(kind, min(values)) is None or literal_key(kind, max(values)) is None:
+        return None
+    return np.unique(np.array(values, np.int64))
 
 
 # -- strings ------------------------------------------------------------------------------------

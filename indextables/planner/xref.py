@@ -44,7 +44,6 @@ class Routed:
     columns: tuple[str, ...]
     detail: str
     seconds: float
-    report: Any = None
 
 
 def skip_reason(
@@ -64,23 +63,39 @@ def skip_reason(
 def route(
     router: XRefRouter,
     snapshot: Any,
-    selection: Selection | None,
-    predicate: Predicate,
+    questions: list[tuple[Predicate, Int64s]],
     config: Config,
 ) -> Routed:
-    """Ask the router; a failure keeps every split unless the settings want it raised."""
+    """Ask about each group of candidates what is left to check in it.
+
+    Groups with nothing left are kept unasked; a failure keeps every split unless the settings
+    want it raised.
+    """
     start = time.perf_counter()
-    candidates = np.arange(snapshot.num_files) if selection is None else selection.astype(np.int64)
-    try:
-        result = router.route(snapshot, candidates, predicate)
-    except IndexTablesError as error:
-        if not config["xref.query.fallbackOnError"]:
-            raise
-        return Routed(selection, (), f"failed, kept all: {error}", time.perf_counter() - start)
+    kept: list[Int64s] = []
+    columns: dict[str, None] = {}
+    details: dict[str, None] = {}
+    for predicate, candidates in questions:
+        if predicate == TRUE:
+            kept.append(candidates)
+            continue
+        try:
+            result = router.route(snapshot, candidates, predicate)
+        except IndexTablesError as error:
+            if not config["xref.query.fallbackOnError"]:
+                raise
+            details[f"failed, kept all: {error}"] = None
+            kept.append(candidates)
+            continue
+        kept.append(candidates[_mask(result, len(candidates))])
+        columns.update(dict.fromkeys(getattr(result.report, "columns", ())))
+        details[str(getattr(result.report, "detail", ""))] = None
+    selection = np.sort(np.concatenate(kept)).astype(np.int32)
+    return Routed(selection, tuple(columns), "; ".join(details), time.perf_counter() - start)
+
+
+def _mask(result: RouteResult, count: int) -> npt.NDArray[np.bool_]:
     keep = np.asarray(result.keep, bool)
-    if keep.shape != candidates.shape:
-        raise PlanningError(f"a router judged {len(keep)} of {len(candidates)} candidates")
-    rest = candidates[keep].astype(np.int32)
-    columns = tuple(getattr(result.report, "columns", ()))
-    detail = str(getattr(result.report, "detail", ""))
-    return Routed(rest, columns, detail, time.perf_counter() - start, result.report)
+    if keep.shape != (count,):
+        raise PlanningError(f"a router judged {len(keep)} of {count} candidates")
+    return keep

@@ -48,7 +48,7 @@ class EveryOther:
 def test_the_funnel_reads_from_left_to_right(table: Table) -> None:
     config = Config({"xref.query.minSplitsForXRef": 1})
     plan = Planner(table.snapshot, config=config, xref_router=EveryOther()).plan(
-        "day = date'2024-01-02' AND x > 18 AND host != 'web-99' AND length(host) = 6"
+        "day = date'2024-01-02' AND x > 15 AND host != 'web-99' AND length(host) = 6"
     )
     text = plan.explain()
     assert "12 splits -> 4 (partition day) -> 4 (min/max x,host) -> 2 (xref host)" in text

@@ -315,3 +315,22 @@ def test_unknown_types_have_only_null_counts() -> None:
     assert planner.plan("b = X'62'", snapshot).selection.tolist() == [0]
     assert planner.plan("b IS NULL", snapshot).selection.tolist() == [1]
     assert planner.plan("l IS NOT NULL", snapshot).selection.tolist() == []
+
+
+def test_a_router_is_asked_what_is_left_in_each_group() -> None:
+    schema = pa.schema([("p", pa.int32()), ("s", pa.string())])
+    splits = [[{"p": k % 3, "s": "a"}, {"p": k % 3, "s": "z"}] for k in range(6)]
+    table = Table(splits, schema, partitions=["p"])
+    asked: dict[str, list[int]] = {}
+
+    class Note:
+        def route(self, snapshot: Any, candidates: Any, predicate: Any) -> Any:
+            asked[predicate_text(predicate)] = candidates.tolist()
+            return type("R", (), {"keep": candidates % 2 == 0, "report": None})()
+
+    config = Config({"xref.query.minSplitsForXRef": 1})
+    plan = Planner(table.snapshot, config=config, xref_router=Note()).plan(
+        "(p = 0 AND s = 'h') OR (p = 1 AND s = 'k') OR p = 2"
+    )
+    assert asked == {"s = 'h'": [0, 3], "s = 'k'": [1, 4]}
+    assert plan.selection.tolist() == [0, 2, 4, 5], "what must match is kept unasked"
