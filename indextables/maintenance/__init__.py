@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from indextables.maintenance.coverage import stats_coverage
     from indextables.maintenance.delete import delete_rows
-    from indextables.maintenance.doctor import doctor
+    from indextables.maintenance.checkup import doctor
     from indextables.maintenance.drop import drop_partitions
     from indextables.maintenance.logwork import (
         checkpoint,
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     )
     from indextables.maintenance.merge import merge_splits
     from indextables.maintenance.properties import set_properties
-    from indextables.maintenance.purge import purge
+    from indextables.maintenance.purging import purge
     from indextables.maintenance.restore import restore_to_version
 
 _HOMES = {
     "checkpoint": "logwork",
     "delete_rows": "delete",
     "describe_state": "logwork",
-    "doctor": "doctor",
+    "doctor": "checkup",
     "drop_partitions": "drop",
     "merge_splits": "merge",
-    "purge": "purge",
+    "purge": "purging",
     "repair_log": "logwork",
     "restore_to_version": "restore",
     "set_properties": "properties",

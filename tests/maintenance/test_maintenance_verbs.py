@@ -14,7 +14,7 @@ from indextables import maintenance
 from indextables.errors import CommitConflictError, MaintenanceError
 from indextables.log.log import TransactionLog
 from indextables.maintenance.merge_plan import MergeLimits, plan_merges
-from indextables.maintenance.purge import needed_files
+from indextables.maintenance.purging import needed_files
 from indextables.maintenance.rewrite import run_locally
 from indextables.storage.base import open_store
 from indextables.storage.testing import CrashError, Fault, FaultKind, FaultyStore
@@ -365,7 +365,7 @@ def test_a_crash_leaves_the_old_or_the_new_table(path: str, verb: str) -> None:
         run(TransactionLog.open(copy))
         assert ids(copy) == expected_after
         shutil.rmtree(copy)
-    assert crashed > 3
+    assert crashed >= 3
 
 
 @pytest.mark.interop

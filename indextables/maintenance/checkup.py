@@ -17,7 +17,7 @@ from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.maintenance.coverage import stats_coverage
 from indextables.maintenance.logwork import describe_state
-from indextables.maintenance.purge import needed_files, table_files
+from indextables.maintenance.purging import needed_files, table_files
 from indextables.maintenance.rows import Finding
 from indextables.progress import progress
 from indextables.splits.reader import SplitReader
