@@ -94,7 +94,7 @@ class Bridge:
             "schema": json.loads(schema_to_json(visible(snapshot.schema, request))),
             "partitionColumns": list(snapshot.partition_columns),
             "properties": {**properties, **snapshot.metadata.configuration},
-            "acceptAnySchema": bool(body.get("forWrite") or body.get("acceptAnySchema")),
+            "acceptAnySchema": bool(body.get("forWrite") and body.get("byName", True)),
         }
 
     def _version(self, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,8 @@ def test_an_unknown_version_is_an_error(spark: Any, path: str) -> None:
 
 
 def test_timestamp_as_of(spark: Any, path: str) -> None:
-    from indextables.log.history import to_millis
-
     first = open_table(path, version=1).snapshot.timestamp_ms
-    assert to_millis(first) == first
-    moment = f"timestamp_millis({first})"
+    moment = dt.datetime.fromtimestamp(first / 1000, dt.UTC).strftime("'%Y-%m-%d %H:%M:%S.%f'")
     assert one(spark, f"select count(*) from indextables.`{path}` timestamp as of {moment}") == 20
 
 

@@ -54,3 +54,5 @@ def test_spark_connect(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     found = run("connect", tmp_path)
     check(found)
+    assert found["layer"] == 2
+    assert found["search"] == found["where"]

@@ -2,6 +2,7 @@ package io.indextables;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -11,6 +12,8 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableContext;
+import org.apache.spark.sql.connector.catalog.TimeTravel;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
@@ -39,6 +42,27 @@ public class IndexTablesCatalog implements StagingTableCatalog {
     public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
         ObjectNode extra = Bridge.object();
         extra.put("forWrite", true);
+        return load(ident, extra);
+    }
+
+    /** Spark passes this option on only for DataFrames, which bring names; INSERT does not. */
+    public Set tableStateOptionKeys() {
+        return Collections.singleton("path");
+    }
+
+    public Table loadTable(Identifier ident, TableContext context, CaseInsensitiveStringMap options)
+        throws NoSuchTableException {
+        ObjectNode extra = Bridge.object();
+        if (!context.writePrivileges().isEmpty()) {
+            extra.put("forWrite", true);
+            extra.put("byName", options.containsKey("path"));
+        }
+        Object moment = context.timeTravel().orElse(null);
+        if (moment instanceof TimeTravel.AsOfVersion) {
+            extra.put("version", ((TimeTravel.AsOfVersion) moment).version());
+        } else if (moment instanceof TimeTravel.AsOfTimestamp) {
+            extra.put("timestampMicros", ((TimeTravel.AsOfTimestamp) moment).micros());
+        }
         return load(ident, extra);
     }
 
