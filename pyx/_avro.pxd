@@ -6,7 +6,11 @@ is read through the checked cursor. Lengths and counts are compared with what is
 anything is allocated for them, and a budget bounds the items that take no bytes at all.
 """
 
-from indextables.native._cursor cimport Cursor
+from libc.stdint cimport INT64_MIN
+
+from indextables.native._cursor cimport (
+    Cursor, cursor_fail, cursor_need, read_u8, read_zigzag,
+)
 from indextables.native._typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
@@ -52,3 +56,53 @@ cdef inline int32_t node_b(const Walk* w, int32_t node) noexcept nogil:
     return w.nodes[3 * node + 2]
 
 cdef int skip_value(Walk* w, Cursor* c, int32_t node, int depth) except -1 nogil
+
+
+cdef inline int64_t read_number(Cursor* c) except? -1 nogil:
+    """``read_zigzag`` with a short way for one byte."""
+    cdef uint8_t b
+    if c.pos < c.size:
+        b = c.base[c.pos]
+        if b < 128:
+            c.pos += 1
+            return <int64_t>(b >> 1) ^ -<int64_t>(b & 1)
+    return read_zigzag(c)
+
+
+cdef inline uint64_t read_length(Cursor* c) except? 18446744073709551615ULL nogil:
+    """The length of a string or of bytes, all of which are there."""
+    cdef int64_t n = read_number(c)
+    if n < 0:
+        cursor_fail(c, b"negative length")
+        return 18446744073709551615ULL
+    cursor_need(c, <uint64_t>n)
+    return <uint64_t>n
+
+
+cdef inline int read_boolean(Cursor* c) except -1 nogil:
+    cdef uint8_t b = read_u8(c)
+    if b > 1:
+        return cursor_fail(c, b"a boolean is neither 0 nor 1")
+    return b
+
+
+cdef inline int32_t read_branch(Walk* w, Cursor* c, int32_t node) except -1 nogil:
+    """The node of a union's branch."""
+    cdef int64_t branch = read_number(c)
+    if branch < 0 or branch >= node_b(w, node):
+        return cursor_fail(c, b"a union has no such branch")
+    return w.children[node_a(w, node) + branch]
+
+
+cdef inline int64_t read_count(Walk* w, Cursor* c) except -1 nogil:
+    """Items of the next block of an array or map, 0 at its end."""
+    cdef int64_t count = read_number(c)
+    if count < 0:
+        if count == INT64_MIN:
+            return cursor_fail(c, b"a block has too many items")
+        count = -count
+        read_zigzag(c)
+    if count > w.budget:
+        return cursor_fail(c, b"a block has too many items")
+    w.budget -= count
+    return count

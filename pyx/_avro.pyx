@@ -1,78 +1,24 @@
-"""Containers, file entries and objects of Avro files."""
+"""File entries to columns."""
 
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
 from indextables.native._cursor cimport (
-    Cursor, corrupt_at, cursor_fail, cursor_left, cursor_need, cursor_over, cursor_skip,
-    cursor_take, read_f64, read_i32, read_u8, read_zigzag,
+    Cursor, corrupt_at, cursor_fail, cursor_left, cursor_over, cursor_skip, cursor_take,
+    read_zigzag,
 )
 from indextables.native._hash cimport xxh64_bytes
-from indextables.native._textpack cimport (
-    NULL_LENGTH, Bytes, TextPacker, reserve, same_bytes, utf8_valid,
-)
+from indextables.native._textpack cimport NULL_LENGTH, Bytes, TextPacker, reserve
+from indextables.native._textslots cimport same_bytes, utf8_valid
 from indextables.native._typedefs cimport (
-    float32_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
+    int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
 
 from indextables.errors import CorruptFileError
 
 MISSING = -(1 << 63)
-cdef int64_t _MISSING = <int64_t>(<uint64_t>1 << 63)
-
-
-# -- primitives ---------------------------------------------------------------------------------
-
-cdef inline int64_t read_number(Cursor* c) except? -1 nogil:
-    """``read_zigzag`` with a short way for one byte."""
-    cdef uint8_t b
-    if c.pos < c.size:
-        b = c.base[c.pos]
-        if b < 128:
-            c.pos += 1
-            return <int64_t>(b >> 1) ^ -<int64_t>(b & 1)
-    return read_zigzag(c)
-
-
-cdef inline uint64_t read_length(Cursor* c) except? 18446744073709551615ULL nogil:
-    """The length of a string or of bytes, all of which are there."""
-    cdef int64_t n = read_number(c)
-    if n < 0:
-        cursor_fail(c, b"negative length")
-        return 18446744073709551615ULL
-    cursor_need(c, <uint64_t>n)
-    return <uint64_t>n
-
-
-cdef inline int read_boolean(Cursor* c) except -1 nogil:
-    cdef uint8_t b = read_u8(c)
-    if b > 1:
-        return cursor_fail(c, b"a boolean is neither 0 nor 1")
-    return b
-
-
-cdef inline int32_t read_branch(Walk* w, Cursor* c, int32_t node) except -1 nogil:
-    """The node of a union's branch."""
-    cdef int64_t branch = read_number(c)
-    if branch < 0 or branch >= node_b(w, node):
-        return cursor_fail(c, b"a union has no such branch")
-    return w.children[node_a(w, node) + branch]
-
-
-cdef inline int64_t read_count(Walk* w, Cursor* c) except -1 nogil:
-    """Items of the next block of an array or map, 0 at its end."""
-    cdef int64_t count = read_number(c)
-    if count < 0:
-        if count == _MISSING:
-            return cursor_fail(c, b"a block has too many items")
-        count = -count
-        read_zigzag(c)
-    if count > w.budget:
-        return cursor_fail(c, b"a block has too many items")
-    w.budget -= count
-    return count
 
 
 cdef int skip_value(Walk* w, Cursor* c, int32_t node, int depth) except -1 nogil:
@@ -112,62 +58,6 @@ cdef int skip_value(Walk* w, Cursor* c, int32_t node, int depth) except -1 nogil
             count -= 1
         count = read_count(w, c)
     return 0
-
-
-# -- the container ------------------------------------------------------------------------------
-
-def scan_container(const uint8_t[::1] data not None):
-    """Header and block table of an object container file.
-
-    Returns ``(metadata, counts, starts, sizes)``: metadata maps names to bytes, the arrays give
-    for each block its number of values and where its bytes lie. Every sync marker is compared.
-    """
-    cdef Cursor c
-    cursor_over(&c, data, 0)
-    if cursor_left(&c) < 4 or memcmp(cursor_take(&c, 4), b"Obj\x01", 4) != 0:
-        raise CorruptFileError("not an Avro container file", offset=0)
-    metadata = _read_metadata(&c)
-    cdef const uint8_t* sync = cursor_take(&c, 16)
-    counts, starts, sizes = [], [], []
-    cdef int64_t count
-    cdef uint64_t size
-    while cursor_left(&c):
-        count = read_zigzag(&c)
-        if count < 0:
-            cursor_fail(&c, b"a block has a negative number of values")
-        size = read_length(&c)
-        counts.append(count)
-        starts.append(c.pos)
-        sizes.append(size)
-        cursor_skip(&c, size)
-        if memcmp(cursor_take(&c, 16), sync, 16) != 0:
-            cursor_fail(&c, b"a sync marker does not match")
-    return (
-        metadata,
-        np.array(counts, np.int64),
-        np.array(starts, np.int64),
-        np.array(sizes, np.int64),
-    )
-
-
-cdef dict _read_metadata(Cursor* c):
-    cdef Walk w
-    w.budget = <int64_t>cursor_left(c) + 1
-    cdef int64_t count = read_count(&w, c)
-    found = {}
-    while count:
-        while count:
-            key = _take_bytes(c)
-            found[key.decode("utf-8", "replace")] = _take_bytes(c)
-            count -= 1
-        count = read_count(&w, c)
-    return found
-
-
-cdef bytes _take_bytes(Cursor* c):
-    cdef uint64_t n = read_length(c)
-    cdef const uint8_t* p = cursor_take(c, n)
-    return (<const char*>p)[:n] if n else b""
 
 
 # -- file entries to columns --------------------------------------------------------------------
@@ -540,91 +430,3 @@ cdef int _bind(Sink* sinks, program, EntryColumns out, const Walk* w) except -1:
         elif kind == SINK_MAP:
             sinks[k].target = <void*>out._maps[number]
     return 0
-
-
-# -- objects ------------------------------------------------------------------------------------
-
-def decode_objects(program, const uint8_t[::1] data not None, Py_ssize_t count):
-    """``count`` values of the program's root as Python objects; all bytes must be used."""
-    cdef const int32_t[:, ::1] nodes = program.node_array()
-    cdef const int32_t[::1] children = program.child_array()
-    cdef Walk w
-    cdef Cursor c
-    w.nodes = &nodes[0, 0]
-    w.children = &children[0] if children.shape[0] else NULL
-    w.budget = 8 * <int64_t>data.shape[0] + 4096
-    cursor_over(&c, data, 0)
-    if count > data.shape[0] + 1:
-        raise CorruptFileError("a block is too short for its number of values")
-    found = [_object(&w, &c, 0, program.names, 0) for _ in range(count)]
-    if cursor_left(&c):
-        cursor_fail(&c, b"a block is longer than its values")
-    return found
-
-
-cdef object _object(Walk* w, Cursor* c, int32_t node, list names, int depth):
-    cdef int32_t op = node_op(w, node)
-    cdef int32_t first = node_a(w, node)
-    cdef int32_t k
-    if depth > DEEPEST:
-        cursor_fail(c, b"values are nested too deeply")
-    if op == OP_RECORD:
-        return {
-            names[first + k]: _object(w, c, w.children[first + k], names, depth + 1)
-            for k in range(node_b(w, node))
-        }
-    if op == OP_UNION:
-        return _object(w, c, read_branch(w, c, node), names, depth + 1)
-    if op == OP_ARRAY or op == OP_MAP:
-        return _collection(w, c, node, names, depth)
-    return _scalar(w, c, node)
-
-
-cdef object _collection(Walk* w, Cursor* c, int32_t node, list names, int depth):
-    cdef int64_t count = read_count(w, c)
-    cdef bint is_map = node_op(w, node) == OP_MAP
-    cdef int32_t item = node_a(w, node)
-    cdef object found = {} if is_map else []
-    while count:
-        while count:
-            if is_map:
-                key = _text(c)
-                found[key] = _object(w, c, item, names, depth + 1)
-            else:
-                found.append(_object(w, c, item, names, depth + 1))
-            count -= 1
-        count = read_count(w, c)
-    return found
-
-
-cdef object _scalar(Walk* w, Cursor* c, int32_t node):
-    cdef int32_t op = node_op(w, node)
-    cdef int32_t bits
-    cdef uint64_t n
-    cdef const uint8_t* p
-    if op == OP_NULL:
-        return None
-    if op == OP_BOOLEAN:
-        return read_boolean(c) == 1
-    if op == OP_INT or op == OP_LONG or op == OP_ENUM:
-        return read_zigzag(c)
-    if op == OP_STRING:
-        return _text(c)
-    if op == OP_BYTES:
-        return _take_bytes(c)
-    if op == OP_DOUBLE:
-        return read_f64(c)
-    if op == OP_FLOAT:
-        bits = read_i32(c)
-        return float((<float32_t*>&bits)[0])
-    n = <uint64_t>node_a(w, node)
-    p = cursor_take(c, n)
-    return (<const char*>p)[:n] if n else b""
-
-
-cdef str _text(Cursor* c):
-    cdef uint64_t n = read_length(c)
-    cdef const uint8_t* p = cursor_take(c, n)
-    if not utf8_valid(p, n):
-        cursor_fail(c, b"a text is not UTF-8")
-    return (<const char*>p)[:n].decode() if n else ""

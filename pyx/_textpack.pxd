@@ -9,7 +9,6 @@ slot. Putting the slots back gives the text exactly, whatever it was.
 In a skeleton the bytes 0xff (integer) and 0xfe (UUID) mark slots; UTF-8 never contains them.
 """
 
-from indextables.native._hash cimport load16, load32, load64
 from indextables.native._typedefs cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef enum:
@@ -19,7 +18,6 @@ cdef enum:
     MOST_SLOTS = 64
     MOST_TEMPLATES = 4096
     TABLE_SIZE = 16384
-    MOST_DIGITS = 18
 
 cdef struct Piece:
     uint32_t start          # literal bytes in the arena
@@ -80,21 +78,4 @@ cdef class TextPacker:
     cdef tuple slot_column(self, uint32_t j)
 
 
-cdef inline bint same_bytes(const uint8_t* a, const uint8_t* b, size_t n) noexcept nogil:
-    """Whether two runs of ``n`` bytes are equal; for short runs quicker than a library call."""
-    cdef size_t i = 0
-    if n >= 8:
-        while i + 8 < n:
-            if load64(a + i) != load64(b + i):
-                return False
-            i += 8
-        return load64(a + n - 8) == load64(b + n - 8)
-    if n >= 4:
-        return load32(a) == load32(b) and load32(a + n - 4) == load32(b + n - 4)
-    if n >= 2:
-        return load16(a) == load16(b) and a[n - 1] == b[n - 1]
-    return n == 0 or a[0] == b[0]
-
-
-cdef bint utf8_valid(const uint8_t* p, size_t n) noexcept nogil
 cdef int reserve(Bytes* b, size_t more) except -1 nogil

@@ -22,10 +22,3 @@ class TextPacker:
 def pack_texts(
     data: Buffer, starts: UInt32s, lengths: UInt32s, is_raw: bool = False
 ) -> Packed | None: ...
-def sort_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], UInt32s]: ...
-def unpack_texts(
-    skeletons: list[bytes],
-    codes: npt.NDArray[np.uint16],
-    valid: npt.NDArray[np.uint8],
-    slots: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...

@@ -1,182 +1,22 @@
-"""Text columns to skeletons and slots, and back."""
+"""Text columns to skeletons and slots; ``_textunpack`` is the way back."""
 
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from indextables.native._hash cimport load32, load64, xxh64_bytes
+from indextables.native._hash cimport xxh64_bytes
+from indextables.native._textslots cimport (
+    put_integer, put_uuid, same_bytes, take_integer, take_uuid, text_valid,
+)
 from indextables.native._typedefs cimport (
-    int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+    int32_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 
 from indextables.errors import CorruptFileError
 
 cdef enum:
     GIVE_UP = 1
-
-cdef uint8_t[256] _HEX
-cdef int _i
-for _i in range(256):
-    _HEX[_i] = 255
-for _i in range(10):
-    _HEX[48 + _i] = _i
-for _i in range(6):
-    _HEX[97 + _i] = 10 + _i
-cdef const uint8_t* _DIGITS = b"0123456789abcdef"
-
-
-cdef bint utf8_valid(const uint8_t* p, size_t n) noexcept nogil:
-    """Whether ``n`` bytes are well-formed UTF-8: shortest forms, no surrogates."""
-    cdef size_t i = 0
-    cdef uint8_t b
-    cdef uint8_t second
-    cdef size_t more
-    while i < n:
-        b = p[i]
-        i += 1
-        if b < 0x80:
-            continue
-        if b < 0xc2 or b > 0xf4:
-            return False
-        more = 1 if b < 0xe0 else (2 if b < 0xf0 else 3)
-        if n - i < more:
-            return False
-        second = p[i]
-        if (second & 0xc0) != 0x80:
-            return False
-        if b == 0xe0 and second < 0xa0 or b == 0xed and second > 0x9f:
-            return False
-        if b == 0xf0 and second < 0x90 or b == 0xf4 and second > 0x8f:
-            return False
-        if more > 1 and (p[i + 1] & 0xc0) != 0x80:
-            return False
-        if more > 2 and (p[i + 2] & 0xc0) != 0x80:
-            return False
-        i += more
-    return True
-
-
-cdef inline bint text_valid(const uint8_t* p, size_t n) noexcept nogil:
-    """``utf8_valid`` with a short way for ASCII."""
-    cdef size_t i = 0
-    cdef uint64_t word
-    while i + 8 <= n:
-        memcpy(&word, p + i, 8)
-        if word & 0x8080808080808080ULL:
-            return utf8_valid(p + i, n - i)
-        i += 8
-    while i < n:
-        if p[i] >= 0x80:
-            return utf8_valid(p + i, n - i)
-        i += 1
-    return True
-
-
-# -- slots --------------------------------------------------------------------------------------
-
-cdef inline bint eight_digits(const uint8_t* p, uint64_t* value) noexcept nogil:
-    """Eight decimal digits at once: all bytes are tested, then summed pairwise."""
-    cdef uint64_t w = load64(p)
-    if ((w & (w + 0x0606060606060606ULL) & 0xf0f0f0f0f0f0f0f0ULL) != 0x3030303030303030ULL):
-        return False
-    w = (w & 0x0f0f0f0f0f0f0f0fULL) * 2561 >> 8
-    w = (w & 0x00ff00ff00ff00ffULL) * 6553601 >> 16
-    value[0] = (w & 0x0000ffff0000ffffULL) * 42949672960001ULL >> 32
-    return True
-
-
-cdef inline size_t take_integer(const uint8_t* p, size_t n, uint64_t* value) noexcept nogil:
-    """Length of the integer slot at ``p``, 0 when there is none (no digit, or a leading zero)."""
-    cdef size_t i = 1
-    cdef uint64_t v
-    cdef uint64_t eight
-    cdef uint8_t d
-    if n == 0:
-        return 0
-    v = <uint8_t>(p[0] - 48)
-    if v > 9:
-        return 0
-    if v == 0:
-        value[0] = 0
-        return 0 if n > 1 and <uint8_t>(p[1] - 48) <= 9 else 1
-    while i + 8 <= n and i <= MOST_DIGITS - 8 and eight_digits(p + i, &eight):
-        v = v * 100000000 + eight
-        i += 8
-    while i < n and i < MOST_DIGITS:
-        d = <uint8_t>(p[i] - 48)
-        if d > 9:
-            break
-        v = v * 10 + d
-        i += 1
-    value[0] = v
-    return i
-
-
-cdef inline uint64_t eight_hex(uint64_t w, uint64_t* bad) noexcept nogil:
-    """Eight lower-case hexadecimal digits, first one in the low byte, as a 32-bit number.
-
-    Letters have bit 6. ``bad`` gathers what is wrong: a nibble out of range for its kind of
-    character, or a character that is not the canonical one of its nibble.
-    """
-    cdef uint64_t letter = (w >> 6) & 0x0101010101010101ULL
-    cdef uint64_t nibble = (w & 0x0f0f0f0f0f0f0f0fULL) + 9 * letter
-    bad[0] |= nibble & 0xf0f0f0f0f0f0f0f0ULL
-    bad[0] |= (((nibble + 0x0606060606060606ULL) >> 4) & 0x0101010101010101ULL) ^ letter
-    bad[0] |= (nibble + 0x3030303030303030ULL + 0x27 * letter) ^ w
-    nibble = ((nibble << 4) | (nibble >> 8)) & 0x00ff00ff00ff00ffULL
-    nibble = ((nibble << 8) | (nibble >> 16)) & 0x0000ffff0000ffffULL
-    return ((nibble << 16) | (nibble >> 32)) & 0xffffffffULL
-
-
-cdef inline bint take_uuid(const uint8_t* p, size_t n, uint64_t* halves) noexcept nogil:
-    """Read ``xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`` into two words."""
-    cdef uint64_t bad = 0
-    if n < 36 or p[8] != 45 or p[13] != 45 or p[18] != 45 or p[23] != 45:
-        return False
-    halves[0] = eight_hex(load64(p), &bad) << 32
-    halves[0] |= eight_hex(load32(p + 9) | load32(p + 14) << 32, &bad)
-    halves[1] = eight_hex(load32(p + 19) | load32(p + 24) << 32, &bad) << 32
-    halves[1] |= eight_hex(load64(p + 28), &bad)
-    return bad == 0
-
-
-cdef inline uint32_t decimal_length(uint64_t v) noexcept nogil:
-    cdef uint32_t n = 1
-    while v >= 10000:
-        v //= 10000
-        n += 4
-    if v >= 1000:
-        return n + 3
-    if v >= 100:
-        return n + 2
-    return n + 1 if v >= 10 else n
-
-
-cdef inline size_t put_integer(uint8_t* out, uint64_t v) noexcept nogil:
-    cdef uint32_t n = decimal_length(v)
-    cdef uint32_t i = n
-    while i > 0:
-        i -= 1
-        out[i] = <uint8_t>(48 + v % 10)
-        v //= 10
-    return n
-
-
-cdef inline size_t put_uuid(uint8_t* out, uint64_t high, uint64_t low) noexcept nogil:
-    cdef int i
-    cdef int at = 0
-    for i in range(32):
-        if i == 8 or i == 12 or i == 16 or i == 20:
-            out[at] = 45
-            at += 1
-        if i < 16:
-            out[at] = _DIGITS[(high >> (60 - 4 * i)) & 15]
-        else:
-            out[at] = _DIGITS[(low >> (60 - 4 * (i - 16))) & 15]
-        at += 1
-    return 36
-
 
 # -- packing ------------------------------------------------------------------------------------
 
@@ -267,7 +107,9 @@ cdef class TextPacker:
             if self.is_plain:
                 self.put_plain(p, lengths[i], first + i)
                 continue
-            if before == NULL or before_size != lengths[i] or not same_bytes(before, p, before_size):
+            if before == NULL or before_size != lengths[i] or not same_bytes(
+                before, p, before_size
+            ):
                 if self.put_text(p, lengths[i], &code) == GIVE_UP:
                     self.valid[first + i] = 0
                     self.become_plain(first + i)
@@ -378,7 +220,7 @@ cdef class TextPacker:
         while i < n:
             if slots[0] + 2 > MOST_SLOTS:
                 return GIVE_UP
-            if _HEX[p[i]] != 255 and take_uuid(p + i, n - i, self.values + slots[0]):
+            if take_uuid(p + i, n - i, self.values + slots[0]):
                 mark = UUID_SLOT
                 slots[0] += 2
                 taken = 36
@@ -583,158 +425,3 @@ def pack_texts(
                 &data[0] if data.shape[0] else NULL, data.shape[0], &starts[0], &lengths[0], 0, n
             )
     return packer.finish()
-
-
-# -- unpacking ----------------------------------------------------------------------------------
-
-cdef int _measure(
-    const uint8_t[::1] arena, const uint32_t[::1] bounds, const uint16_t[::1] codes,
-    const uint8_t[::1] valid, const uint64_t[:, ::1] slots, int64_t[::1] offsets
-) except -1 nogil:
-    cdef size_t row
-    cdef size_t i
-    cdef uint32_t code
-    cdef uint32_t j
-    cdef int64_t total = 0
-    cdef int64_t size
-    cdef size_t n = valid.shape[0]
-    for row in range(n):
-        if valid[row]:
-            code = codes[row]
-            j = 0
-            size = 0
-            for i in range(bounds[code], bounds[code + 1]):
-                if arena[i] == INTEGER_SLOT:
-                    size += decimal_length(slots[j, row])
-                    j += 1
-                elif arena[i] == UUID_SLOT:
-                    size += 36
-                    j += 2
-                else:
-                    size += 1
-            total += size
-        offsets[row + 1] = total
-    return 0
-
-
-cdef int _render(
-    const uint8_t[::1] arena, const uint32_t[::1] bounds, const uint16_t[::1] codes,
-    const uint8_t[::1] valid, const uint64_t[:, ::1] slots, uint8_t* out
-) except -1 nogil:
-    cdef size_t row
-    cdef size_t i
-    cdef uint32_t code
-    cdef uint32_t j
-    cdef size_t n = valid.shape[0]
-    for row in range(n):
-        if not valid[row]:
-            continue
-        code = codes[row]
-        j = 0
-        for i in range(bounds[code], bounds[code + 1]):
-            if arena[i] == INTEGER_SLOT:
-                out += put_integer(out, slots[j, row])
-                j += 1
-            elif arena[i] == UUID_SLOT:
-                out += put_uuid(out, slots[j, row], slots[j + 1, row])
-                j += 2
-            else:
-                out[0] = arena[i]
-                out += 1
-    return 0
-
-
-def unpack_texts(
-    list skeletons not None,
-    const uint16_t[::1] codes not None,
-    const uint8_t[::1] valid not None,
-    const uint64_t[:, ::1] slots not None,
-):
-    """The texts again: ``(bytes, offsets)``; slots are whole values, one row of ``slots`` each."""
-    if codes.shape[0] != valid.shape[0] or (slots.shape[0] and slots.shape[1] != codes.shape[0]):
-        raise ValueError("codes, validity and slots differ in length")
-    _check_codes(skeletons, codes, slots.shape[0])
-    joined = np.frombuffer(b"".join(skeletons) or b"\0", np.uint8)
-    edges = np.zeros(len(skeletons) + 1, np.uint32)
-    edges[1:] = np.cumsum([len(s) for s in skeletons], dtype=np.uint32)
-    offsets = np.zeros(valid.shape[0] + 1, np.int64)
-    cdef const uint8_t[::1] arena = joined
-    cdef const uint32_t[::1] bounds = edges
-    cdef int64_t[::1] ends = offsets
-    with nogil:
-        _measure(arena, bounds, codes, valid, slots, ends)
-    out = np.empty(offsets[valid.shape[0]], np.uint8)
-    cdef uint8_t[::1] target = out
-    if target.shape[0]:
-        with nogil:
-            _render(arena, bounds, codes, valid, slots, &target[0])
-    return out, offsets
-
-
-cdef int _check_codes(list skeletons, const uint16_t[::1] codes, Py_ssize_t slots) except -1:
-    """Every code has its skeleton, every skeleton its slots: a damaged cache must not read past."""
-    cdef size_t row
-    cdef uint16_t largest = 0
-    for row in range(<size_t>codes.shape[0]):
-        largest = max(largest, codes[row])
-    if codes.shape[0] and largest >= len(skeletons):
-        raise CorruptFileError("a packed text refers to a skeleton that is not there")
-    for skeleton in skeletons:
-        if skeleton.count(b"\xff") + 2 * skeleton.count(b"\xfe") > slots:
-            raise CorruptFileError("a packed text refers to a slot that is not there")
-    return 0
-
-
-# -- hashes ------------------------------------------------------------------------------------
-
-def sort_hashes(const uint64_t[::1] hashes not None):
-    """Hashes in ascending order and the row of each; equal hashes keep the order of their rows."""
-    cdef size_t n = hashes.shape[0]
-    cdef uint32_t bits = 1
-    while bits < 22 and (<size_t>1 << bits) < n:
-        bits += 1
-    cdef size_t row
-    cdef size_t bucket
-    cdef size_t at
-    ordered = np.empty(n, np.uint64)
-    rows = np.empty(n, np.uint32)
-    begins = np.zeros((1 << bits) + 1, np.uint32)
-    cdef uint64_t[::1] keys = ordered
-    cdef uint32_t[::1] from_row = rows
-    cdef uint32_t[::1] begin = begins
-    cdef uint32_t shift = 64 - bits
-    if n >= NULL_LENGTH:
-        raise ValueError("too many rows for one sort")
-    with nogil:
-        for row in range(n):
-            begin[(hashes[row] >> shift) + 1] += 1
-        for bucket in range(<size_t>1 << bits):
-            begin[bucket + 1] += begin[bucket]
-        for row in range(n):
-            bucket = hashes[row] >> shift
-            at = begin[bucket]
-            begin[bucket] += 1
-            keys[at] = hashes[row]
-            from_row[at] = <uint32_t>row
-        _settle(keys, from_row, n)
-    return ordered, rows
-
-
-cdef void _settle(uint64_t[::1] keys, uint32_t[::1] rows, size_t n) noexcept nogil:
-    """Insertion sort of nearly sorted keys."""
-    cdef size_t i
-    cdef size_t at
-    cdef uint64_t key
-    cdef uint32_t row
-    for i in range(1, n):
-        key = keys[i]
-        if keys[i - 1] <= key:
-            continue
-        row = rows[i]
-        at = i
-        while at > 0 and keys[at - 1] > key:
-            keys[at] = keys[at - 1]
-            rows[at] = rows[at - 1]
-            at -= 1
-        keys[at] = key
-        rows[at] = row

@@ -21,7 +21,7 @@ from indextables.config import Config
 from indextables.errors import CorruptFileError
 from indextables.log.avro_schema import Program, compile_entries, compile_schema
 from indextables.log.columns import Int64s, zigzag
-from indextables.native._avro import decode_objects, scan_container
+from indextables.native._avro_objects import decode_objects, scan_container
 
 LARGEST_BLOCK = 256 << 20
 _GROUP_BYTES = 16 << 20

@@ -25,7 +25,8 @@ from indextables.log.packed import (
 )
 from indextables.log.tablepath import table_path
 from indextables.native._avro import MISSING, EntryColumns, decode_entries
-from indextables.native._textpack import pack_texts, sort_hashes
+from indextables.native._textpack import pack_texts
+from indextables.native._textunpack import sort_hashes
 from indextables.storage.base import safe_path
 
 

@@ -36,7 +36,7 @@ from indextables.log.columns import (
     partition_text,
 )
 from indextables.native._statcols import scan_counts
-from indextables.native._textpack import unpack_texts
+from indextables.native._textunpack import unpack_texts
 
 if TYPE_CHECKING:
     from indextables.native._textpack import Packed

@@ -17,7 +17,7 @@ from indextables.log.actions import AddFile, RemoveFile
 from indextables.log.columns import Mask, RowSegment, Segment, hash_paths
 from indextables.log.encode import pack_adds
 from indextables.log.ledger import Ledger
-from indextables.native._textpack import sort_hashes
+from indextables.native._textunpack import sort_hashes
 
 PACK_FROM = 8192
 

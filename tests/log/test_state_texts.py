@@ -16,7 +16,8 @@ from indextables.errors import CorruptFileError
 from indextables.log.columns import StringColumn, count_in_stats
 from indextables.log.packed import PackedInts, PackedText, _counts_by_skeleton, render
 from indextables.native._statcols import scan_counts
-from indextables.native._textpack import pack_texts, sort_hashes, unpack_texts
+from indextables.native._textpack import pack_texts
+from indextables.native._textunpack import sort_hashes, unpack_texts
 
 NULL = 0xFFFFFFFF
 _UUID = rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

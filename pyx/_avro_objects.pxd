@@ -1,0 +1,1 @@
+"""Containers and small values as objects; nothing of it is shared with other kernels."""

@@ -1,0 +1,1 @@
+"""Skeletons and slots back to texts; nothing of it is shared with other kernels."""
