@@ -177,12 +177,15 @@ class SplitScan:
         have = {self.shaper.field(c).name for c in needed}
         fields = [self.shaper.field(c) for c in columns]
         missing = [f.name for f in fields if f.name not in have]
-        index = pa.array(kept)
-        picked = filters if len(kept) == len(rows) else filters.take(index)
-        if missing and whole and len(kept) > DENSE_SHARE * len(rows):
-            rest = self._read(missing, rows, whole).take(index)
+        everything = len(kept) == len(rows)
+        picked = filters if everything else filters.take(pa.array(kept))
+        if not missing:
+            rest = empty_batch(len(kept))
+        elif everything or (whole and len(kept) > DENSE_SHARE * len(rows)):
+            rest = self._read(missing, rows, whole)
+            rest = rest if everything else rest.take(pa.array(kept))
         else:
-            rest = self._read(missing, rows[kept], False) if missing else empty_batch(len(kept))
+            rest = self._read(missing, rows[kept], False)
         if not fields:
             return empty_batch(len(kept))
         arrays = [(picked if f.name in have else rest).column(f.name) for f in fields]
@@ -201,7 +204,8 @@ class SplitScan:
                 yield np.arange(start, stop, dtype=np.uint32), True
             else:
                 part = rows[start:stop]
-                yield part, int(part[-1]) - int(part[0]) + 1 == len(part)
+                together = int(part[-1]) - int(part[0]) + 1 == len(part) > 1
+                yield part, together
             start, size = stop, min(2 * size, batch_rows)
 
     def _read(self, columns: Sequence[str], rows: Rows, whole: bool) -> pa.RecordBatch:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.expr import ast
+from indextables.expr.ast import query_fields
 from indextables.expr.predicate import Predicate, TextMatch
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
@@ -38,6 +38,7 @@ from indextables.splits.source import SplitRef, SplitSource
 from indextables.splits.terms import Terms
 from indextables.splits.workspace import OpenIndex, workspace
 from indextables.storage.base import Store
+from indextables.storage.diskcache import CachingStore, cached
 
 MAX_READERS = 256
 
@@ -55,6 +56,9 @@ class SplitReader:
 
     def __init__(self, store: Store, ref: SplitRef, config: Config | None = None) -> None:
         self.config = config or Config()
+        store = cached(store, self.config)
+        if isinstance(store, CachingStore):
+            store.remember_size(ref.path, ref.size)
         self.source = SplitSource(store, ref)
         self.ref = ref
         self.path = ref.path
@@ -175,18 +179,6 @@ class SplitReader:
 
 def as_predicate(query: ast.Query) -> Predicate:
     return TextMatch(query, tuple(query_fields(query)), "", "indexquery")
-
-
-def query_fields(query: ast.Query) -> list[str]:
-    """The fields a query asks about, in order of first use."""
-    if isinstance(query, ast.Bool):
-        parts: Sequence[ast.Query] = (*query.must, *query.should, *query.must_not)
-        return list(dict.fromkeys(f for q in parts for f in query_fields(q)))
-    if isinstance(query, ast.Boost):
-        return query_fields(query.query)
-    if isinstance(query, ast.MatchAll | ast.MatchNone):
-        return []
-    return [query.field]
 
 
 class Session:

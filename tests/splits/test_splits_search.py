@@ -13,12 +13,13 @@ from splitkit import ALL_TYPES, open_split, pooled_table, value_pools
 
 from indextables.errors import PlanningError
 from indextables.expr import ast
+from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TextMatch
 from indextables.expr.textmatch import match_rows
 from indextables.mapping import IndexingOptions
 from indextables.splits import queries
 from indextables.splits.access import count_split, matching_rows
-from indextables.splits.reader import SplitReader, as_predicate, query_fields
+from indextables.splits.reader import SplitReader, as_predicate
 
 TEXTS = [
     "the quick brown fox",
