@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from indextables.config import PREFIX
 from indextables.errors import IndexTablesError, TableNotFoundError
 from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
@@ -110,11 +111,12 @@ class Bridge:
         schema = normalize_schema(schema_from_json(body["declaredSchema"]))
         partitions = tuple(body.get("partitionColumns", ()))
         mapping = DocMapping.for_schema(schema, partitions, indexing_options(access.config))
+        given = {k: v for k, v in body["options"].items() if k.lower().startswith(PREFIX)}
         TransactionLog.create(
             access.path,
             schema,
             partition_columns=partitions,
-            configuration={"indextables.docMapping": mapping.to_json()},
+            configuration={"indextables.docMapping": mapping.to_json(), **given},
             storage_options=access.storage_options,
             config=access.config,
         )

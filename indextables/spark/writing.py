@@ -14,20 +14,21 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from indextables.config import PREFIX, Config
 from indextables.errors import IndexTablesError, TableExistsError
 from indextables.log.actions import Action, AddFile
 from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
 from indextables.spark.options import Access
 from indextables.spark.reading import settle_worker
-from indextables.spark.tables import worker_store
+from indextables.spark.tables import SHARED, worker_store
 from indextables.types import normalize_schema, schema_from_json
 
 
@@ -59,6 +60,7 @@ class WriteOrder:
         order = cls(access, data, data, (), DocMapping(()), mode, uuid.uuid4().hex)
         if order._exists():
             order._refuse_existing()
+            order.access = with_properties(access)
             job = order.job()
             order.schema, order.mapping = job.schema, job.mapping
             order.partition_columns = job.base.partition_columns
@@ -141,6 +143,13 @@ class WriteOrder:
         found = [add.path for m in messages if m is not None for add in m.adds]
         with suppress(IndexTablesError):
             worker_store(self.access).delete(found)
+
+
+def with_properties(access: Access) -> Access:
+    """The access with the settings among the table's properties below those given."""
+    configuration = SHARED.table(access).snapshot.metadata.configuration
+    ours = {k: v for k, v in configuration.items() if k.lower().startswith(PREFIX)}
+    return replace(access, settings=Config.of(access.settings, ours).raw()) if ours else access
 
 
 def as_nullable(schema: Any) -> Any:
