@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from indextables.maintenance.checkup import doctor
     from indextables.maintenance.coverage import stats_coverage
     from indextables.maintenance.delete import delete_rows
-    from indextables.maintenance.checkup import doctor
     from indextables.maintenance.drop import drop_partitions
     from indextables.maintenance.logwork import (
         checkpoint,
