@@ -90,8 +90,9 @@ class OpenIndex:
         """Make the slices available that a query is about to read."""
         with self._lock:
             missing = [n for n in needs if n not in self._laid and self._slice(n) is not None]
-            self._lay([(n[0], self._slice(n)) for n in missing])
-            self._laid.update(missing)
+            if missing:
+                self._lay([(n[0], self._slice(n)) for n in missing])
+                self._laid.update(missing)
 
     def _slice(self, need: Part) -> Any:
         extension, name = need
