@@ -34,7 +34,7 @@ demo: $(NATIVE) ## write, search and explain a table
 lint: $(NATIVE) ## ruff, cython-lint, mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint pyx
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/mypy
 
 test: lint ## lint, types, then every test

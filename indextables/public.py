@@ -36,7 +36,7 @@ def write(
     overwrite to the partitions it names. Strings are exact unless listed in ``text`` (tokenised),
     ``json`` or ``ip``. The table is created if there is none.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "partition_by": partition_by,
         "mode": mode,
         "replace_where": replace_where,
@@ -54,7 +54,8 @@ def write(
     if hasattr(data, "sparkSession") and hasattr(data, "write"):
         from indextables.spark import write as write_dataframe
 
-        return write_dataframe(data, path, **settings)
+        result: CommitResult = write_dataframe(data, path, **settings)
+        return result
     from indextables.table import write_table
 
     return write_table(data, path, **settings)

@@ -42,18 +42,41 @@ def read_task(
     for split in task.splits:
         if left is not None and left <= 0:
             return
+        reader = SplitReader.open(store, split, config=config)
         batches = read_split(
-            SplitReader.open(store, split, config=config),
+            reader,
             task.predicate,
             columns,
             limit=left,
             partition_values=split.partition_values,
             schema=schema,
             batch_rows=batch_rows or config["read.batchRows"],
+            row_hint=_indexed_rows(store, reader, task, config),
         )
         for batch in batches:
             left = None if left is None else left - batch.num_rows
             yield batch
+
+
+def _indexed_rows(store: Store, reader: SplitReader, task: SplitTask, config: Config) -> Any:
+    """Rows column indexes found, if they are worth asking."""
+    if task.indexes is None or task.predicate == TRUE:
+        return None
+    from indextables.columnindex import find_rows
+
+    found = find_rows(store, reader, task.predicate, task.indexes, config)
+    return None if found is None else found.rows
+
+
+def _indexed_count(
+    store: Store, reader: SplitReader, task: SplitTask, config: Config
+) -> int | None:
+    """The number of matching rows, where a column index alone can tell."""
+    if task.indexes is None:
+        return None
+    from indextables.columnindex import count_rows
+
+    return count_rows(store, reader, task.predicate, task.indexes, config)
 
 
 def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
@@ -63,11 +86,18 @@ def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config)
         if task.predicate == TRUE and split.num_records >= 0:
             total += split.num_records
             continue
-        total += count_split(
-            SplitReader.open(store, split, config=config),
-            task.predicate,
-            partition_values=split.partition_values,
-            schema=schema,
+        reader = SplitReader.open(store, split, config=config)
+        known = _indexed_count(store, reader, task, config)
+        total += (
+            known
+            if known is not None
+            else count_split(
+                reader,
+                task.predicate,
+                partition_values=split.partition_values,
+                schema=schema,
+                row_hint=_indexed_rows(store, reader, task, config),
+            )
         )
     return total
 

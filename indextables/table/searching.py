@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
+from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
-from indextables.expr.ast import query_fields
 from indextables.planner import Planner
 from indextables.splits.access import matching_rows, read_split, scored_rows
 from indextables.splits.reader import SplitReader
@@ -122,7 +122,8 @@ def _fetch(
     by_split: dict[int, list[int]] = {}
     for hit in top:
         by_split.setdefault(hit.split, []).append(hit.row)
-    parts, places = [], {}
+    parts: list[pa.RecordBatch] = []
+    places: dict[tuple[int, int], int] = {}
     for number, rows in by_split.items():
         rows.sort()
         places.update({(number, row): len(places) + i for i, row in enumerate(rows)})

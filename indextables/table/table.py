@@ -65,7 +65,9 @@ class Table(Verbs):
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
-        return self.log.storage_options
+        """The options its store was opened with."""
+        options: Mapping[str, Any] = getattr(self.store, "options", {})
+        return options
 
     @cached_property
     def xref_router(self) -> XRefQueryRouter | None:

@@ -26,17 +26,12 @@ class Verbs:
         filter_type: str | None = None,
     ) -> list[Any]:
         """Build or update the cross-references; returns one row per cross-reference."""
-        from indextables.maintenance.partitions import matching_files, partition_predicate
+        from indextables.maintenance.partitions import split_scope
         from indextables.xref import build
 
-        scope = None
-        if where is not None:
-            snapshot = self.log.snapshot()
-            chosen = matching_files(snapshot, partition_predicate(where, snapshot))
-            scope = frozenset(f.path for f in chosen)
         return build(
             self.log,
-            scope=scope,
+            scope=split_scope(self.log.snapshot(), where),
             partition="" if where is None else str(where),
             force=force,
             dry_run=dry_run,
@@ -70,9 +65,11 @@ class Verbs:
     ) -> list[Any]:
         """Build the defined indexes for splits that lack them."""
         from indextables import columnindex
+        from indextables.maintenance.partitions import split_scope
 
+        scope = split_scope(self.log.snapshot(), where)
         return columnindex.index_splits(
-            self.log, columns=columns, where=where, force=force, dry_run=dry_run
+            self.log, columns=columns, scope=scope, force=force, dry_run=dry_run
         )
 
     index_blocks = index_splits

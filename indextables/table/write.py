@@ -188,6 +188,7 @@ class WriteJob:
             self.log.store,
             job_id=self.job_id,
             task_label=label,
+            column_indexes={c: d.id for c, d in self.base.indexes.definitions.items()},
         )
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> CommitResult:

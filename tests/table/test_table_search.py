@@ -10,9 +10,9 @@ import pytest
 
 import indextables
 from indextables.errors import IndexTablesError
+from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TextMatch
 from indextables.expr.querystring import parse_query
-from indextables.expr.ast import query_fields
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "expr"))
 
