@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.expr.predicate import Column, NullTest, StringMatch
-from indextables.native import _bounds, _prune
+from indextables.native import _bounds, _prune, _textbounds
 from indextables.planner import stats
 from indextables.planner.ranges import Rangeable, ranges_of
 from indextables.planner.stats import (
@@ -145,7 +145,9 @@ def _text_points(texts: list[str | None], is_null: npt.NDArray[np.bool_]) -> Tex
     known, is_open = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
     usable = np.array([bool(t) for t in texts], np.uint8)
     sure = np.ones(n, np.uint8)
-    _bounds.text_ends(data, offsets, usable, sure, sure, sizes, keys, known, is_open, upper=True)
+    _textbounds.text_ends(
+        data, offsets, usable, sure, sure, sizes, keys, known, is_open, upper=True
+    )
     facts = np.where(is_null, ALL_NULL, np.where(known, NO_NULL | HAS_LOW | HAS_HIGH, 0))
     low_keys, high_keys = np.where(known, keys, KEY_MIN), np.where(known, keys, KEY_MAX)
     starts = np.ascontiguousarray(offsets[:-1])

@@ -31,6 +31,7 @@ from indextables.planner.tasks import (
     SplitTask,
     deal_out,
     default_parallelism,
+    index_refs,
     split_refs,
     splits_per_task,
 )
@@ -311,13 +312,15 @@ class Plan:
             sure = bool((self.verdicts[group.positions] == MUST_MATCH).all())
             for part in deal_out(self.snapshot.sizes[members], per_task):
                 chosen = members[part]
+                refs = tuple(split_refs(self.snapshot, chosen.tolist()))
                 task = SplitTask(
-                    splits=tuple(split_refs(self.snapshot, chosen.tolist())),
+                    splits=refs,
                     predicate=group.predicate,
                     columns=self.columns,
                     limit=self.limit,
                     table_path=planner.target.path,
                     storage_options=planner.target.storage_options,
+                    indexes=index_refs(self.snapshot, refs),
                 )
                 found.append((0 if sure and self.limit is not None else 1, int(chosen[0]), task))
         return [task for _, _, task in sorted(found, key=lambda entry: entry[:2])]

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.native import _bounds, _prune
+from indextables.native import _bounds, _prune, _textbounds
 from indextables.planner.strings import KEY_MAX, KEY_MIN
 from indextables.planner.verdict import (
     ALL_NULL,
@@ -203,7 +203,7 @@ def null_facts(
     needed = (nulls > 0).any() or (nans is not None and (nans > 0).any())
     documents = source.documents() if needed else None
     if documents is not None:
-        loose = _bounds.scan_loose(documents.data, documents.offsets, documents.valid)
+        loose = _textbounds.scan_loose(documents.data, documents.offsets, documents.valid)
         counted &= loose == 0
     facts = np.where(nulls == 0, NO_NULL, 0)
     facts |= np.where(counted & (nulls == rows) & ~bounded, ALL_NULL, 0)
@@ -299,7 +299,7 @@ def _whole(source: StatSource, column: str) -> Verdicts:
     documents = source.documents()
     if documents is None:
         return np.zeros(source.n, np.uint8)
-    cut = _bounds.scan_truncated(
+    cut = _textbounds.scan_truncated(
         documents.data, documents.offsets, documents.valid, column.encode()
     )
     whole: Verdicts = (cut == 0).astype(np.uint8)
@@ -314,7 +314,7 @@ def _ends(
     if texts is not None:
         whole = np.zeros(n, np.uint8) if whole is None else whole
         buffers = texts.data, texts.offsets, texts.valid
-        _bounds.text_ends(*buffers, whole, ordered, sizes, keys, known, is_open, upper=upper)
+        _textbounds.text_ends(*buffers, whole, ordered, sizes, keys, known, is_open, upper=upper)
     return sizes, keys, known.astype(bool), is_open.astype(bool)
 
 
@@ -403,7 +403,7 @@ class _End:
     def place_behind(self, common: bytes, is_open: Verdicts) -> None:
         """Make the keys of what follows the common beginning."""
         buffers = self.data, self.starts, self.sizes, self.known, is_open
-        _bounds.text_keys(*buffers, len(common), self.keys)
+        _textbounds.text_keys(*buffers, len(common), self.keys)
 
     def column(self) -> _prune.TextColumn:
         return _prune.TextColumn(self.data, self.starts, self.sizes, self.keys)
@@ -419,6 +419,6 @@ def _shared_beginning(ends: tuple[_End, _End]) -> bytes:
             first = int(np.argmax(end.known))
             size = min(int(end.sizes[first]), LONGEST_COMMON)
             shared = end.data[end.starts[first] : end.starts[first] + size].tobytes()
-        count = _bounds.common_prefix(end.data, end.starts, end.sizes, end.known, shared)
+        count = _textbounds.common_prefix(end.data, end.starts, end.sizes, end.known, shared)
         shared = shared[:count]
     return shared or b""

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from indextables.errors import PlanningError
 from indextables.expr.predicate import Match
-from indextables.native._bounds import prefix_key
+from indextables.native._textbounds import prefix_key
 
 BEFORE, AFTER, END = 0, 1, 2
 Cut: TypeAlias = tuple[bytes, int]

@@ -24,6 +24,7 @@ from indextables.errors import ConfigError
 from indextables.expr.predicate import Predicate
 
 if TYPE_CHECKING:
+    from indextables.columnindex.access import IndexRefs
     from indextables.splits.source import SplitRef
 
 
@@ -37,6 +38,8 @@ class SplitTask:
     limit: int | None = None
     table_path: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
+    indexes: IndexRefs | None = None
+    """Column indexes of these splits, as far as the log knows them."""
 
     @property
     def size(self) -> int:
@@ -100,6 +103,15 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
         )
         for i, mapping in zip(indices, mappings, strict=True)
     ]
+
+
+def index_refs(snapshot: Any, splits: Sequence[SplitRef]) -> IndexRefs | None:
+    """The column indexes of some splits; ``None`` where the table has none."""
+    if not getattr(getattr(snapshot, "indexes", None), "definitions", None):
+        return None
+    from indextables.columnindex.access import IndexRefs
+
+    return IndexRefs.of(snapshot, [split.path for split in splits])
 
 
 def mapping_texts(snapshot: Any, indices: Sequence[int]) -> list[str | None]:

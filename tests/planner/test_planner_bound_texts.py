@@ -15,7 +15,7 @@ from planner import twin
 from planner.tables import Texts
 
 from indextables.errors import CorruptFileError
-from indextables.native import _bounds
+from indextables.native import _bounds, _textbounds
 
 MIN, MAX = -(1 << 63), (1 << 63) - 1
 
@@ -165,8 +165,8 @@ def test_prefix_keys_never_contradict_byte_order(
     def end(text: str, is_open: bool) -> bytes:
         return text.encode() + (b"\xff" * 30 if is_open else b"")
 
-    first = _bounds.prefix_key(a.encode(), open_a)
-    second = _bounds.prefix_key(b.encode(), open_b)
+    first = _textbounds.prefix_key(a.encode(), open_a)
+    second = _textbounds.prefix_key(b.encode(), open_b)
     if first < second:
         assert end(a, open_a) < end(b, open_b)
 
@@ -190,14 +190,16 @@ def test_prefix_keys_never_contradict_byte_order(
 )
 def test_the_truncated_list(document: str, expected: int) -> None:
     column = Texts.of([document])
-    assert _bounds.scan_truncated(column.data, column.offsets, column.valid, b"s")[0] == expected
+    assert (
+        _textbounds.scan_truncated(column.data, column.offsets, column.valid, b"s")[0] == expected
+    )
 
 
 def test_loose_bounds_are_seen() -> None:
     column = Texts.of(
         ['{"tightBounds": false}', '{"tightBounds":true}', None, '{"tightBounds":fal']
     )
-    found = _bounds.scan_loose(column.data, column.offsets, column.valid)
+    found = _textbounds.scan_loose(column.data, column.offsets, column.valid)
     assert found.tolist() == [1, 0, 0, 0]
 
 
@@ -210,7 +212,7 @@ def test_offsets_outside_the_buffer_are_refused(offsets: list[int]) -> None:
     with pytest.raises(CorruptFileError):
         _bounds.parse_double_keys(data, at, flags, out, flags.copy())
     with pytest.raises(CorruptFileError):
-        _bounds.scan_truncated(data, at, flags, b"s")
+        _textbounds.scan_truncated(data, at, flags, b"s")
 
 
 def test_columns_of_different_length_are_refused() -> None:
@@ -231,7 +233,7 @@ def test_random_bytes_never_crash(rng: random.Random) -> None:
         for kind in _bounds.KINDS:
             _bounds.parse_keys(kind, raw, at, ones, out, known, ones, scale=3)
         _bounds.parse_double_keys(raw, at, ones, out, known)
-        _bounds.text_ends(
+        _textbounds.text_ends(
             raw, at, ones, known, known, out, out.copy(), known.copy(), known.copy(), upper=True
         )
-        _bounds.scan_truncated(raw, at, ones, b"s")
+        _textbounds.scan_truncated(raw, at, ones, b"s")
