@@ -372,7 +372,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("columnIndex.estimator", "str", "exact", "How selectivity is estimated.", "exact", "uniform"),
     _s("columnIndex.driverLookup.maxSplits", "int", 32, "Look up on the driver when at most this many splits survive."),
     _s("columnIndex.discover", "bool", True, "Look for sidecar files the log does not name."),
-    _s("columnIndex.blockSize", "size", 64 << 10, "Raw bytes of one index block."),
+    _s("columnIndex.blockSize", "size", 32 << 10, "Raw bytes of one index block."),
     _s("columnIndex.inBatchSize", "int", 1000, "Values of an IN list looked up at once."),
     # caches, stores
     _s("cache.directoryPath", "str", None, "Folder of local caches."),

@@ -5,10 +5,10 @@ The directory is a u32 count and for each entry the value twice (smallest and la
 u64 and a length u32. A block is its value, a u32 count and that many row ids of 16 bytes: the
 split's number and the row in it. Null is a value of its own and comes first.
 
-A file is refused when any of this does not hold: at least 36 bytes; magic; version 1; a known kind;
-entry count equal to block count; known tags of the column's kind; everything inside the file; blocks
-contiguous up to the end; each block as long as its count says; values strictly ascending; rows
-adding up; rows inside the split; the expected split's number.
+A file is refused when any of this does not hold: at least 36 bytes; magic; version 1; a known
+kind; entry count equal to block count; known tags of the column's kind; everything inside the file;
+blocks contiguous up to the end; each block as long as its count says; values strictly ascending;
+rows adding up; rows inside the split; the expected split's number.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _fits(key: Key) -> bool:
 
 
 def _clamped(key: Key) -> Any:
-    return np.int64(key)  # type: ignore[arg-type]
+    return np.int64(int(key))
 
 
 def _end(keys: Keys, key: Key) -> int:
@@ -174,9 +174,11 @@ class Postings:
         starts = self.offsets[positions]
         counts = self.offsets[positions + 1] - starts
         if len(counts) and int(counts.max()) == 1:
-            return self.rows[starts]
+            single: Rows = self.rows[starts]
+            return single
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.rows[np.repeat(starts, counts) + within]
+        found: Rows = self.rows[np.repeat(starts, counts) + within]
+        return found
 
 
 def build_postings(column: Any, name: str = "") -> Postings:

@@ -5,8 +5,8 @@ integers; text is its UTF-8 bytes, in byte order; false sorts before true. Of fl
 all NaN are one value, and it sorts after infinity, as Spark has it.
 
 Inside an index every value that is not text is one signed integer, its *key*, chosen so that keys
-sort as the values do. Floats get theirs by turning the sign-magnitude order of their bits into two's
-complement. Text is its own key, as ``bytes``.
+sort as the values do. Floats get theirs by turning the sign-magnitude order of their bits into
+two's complement. Text is its own key, as ``bytes``.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ def number_keys(kind: Kind, column: Any) -> NDArray[np.int64]:
     """Keys of a column without nulls and not of text."""
     if kind is Kind.FLOAT:
         return float_keys(np.asarray(column.cast(pa.float64())))
-    if kind is Kind.TIMESTAMP:
-        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    elif pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
-    elif kind is Kind.BOOL:
-        column = pc.cast(column, pa.int8())
     try:
+        if kind is Kind.TIMESTAMP:
+            column = column.cast(pa.timestamp("us", column.type.tz))
+        elif pa.types.is_date32(column.type):
+            column = column.cast(pa.int32())
+        elif kind is Kind.BOOL:
+            column = pc.cast(column, pa.int8())
         return np.asarray(column.cast(pa.int64()))
     except pa.ArrowInvalid as error:
         raise IndexTablesError(f"a value is outside 64-bit integers: {error}") from error

@@ -10,6 +10,9 @@ From protocol 3 on, a commit stores a mapping once, in the table's configuration
 ``docMappingSchema.<reference>`` (the original text), and its adds carry ``docMappingRef``. Before
 that the text stands in every add. Older writers hashed unsorted text, so one mapping may have
 several references; above a threshold of distinct ones a checkpoint recomputes them all.
+
+The registry and the mirror of column-index definitions (``indextables.columnIndex.<column>``) are
+keys that writers keep for themselves: they merge instead of conflicting.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from typing import Any
 from indextables.log.actions import AddFile, Metadata
 
 REGISTRY_PREFIX = "docMappingSchema."
+COLUMN_INDEX_PREFIX = "indextables.columnIndex."
+MANAGED_PREFIXES = (REGISTRY_PREFIX, COLUMN_INDEX_PREFIX)
 _REFERENCE_LENGTH = 16
 
 
@@ -76,8 +81,22 @@ def bare_registry(registry: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_registry(configuration: Mapping[str, str]) -> dict[str, str]:
-    """What a user configured: everything but the registry."""
-    return {k: v for k, v in configuration.items() if not k.startswith(REGISTRY_PREFIX)}
+    """What a user configured: everything but the keys that writers keep for themselves."""
+    return {k: v for k, v in configuration.items() if not k.startswith(MANAGED_PREFIXES)}
+
+
+def merge_managed(
+    given: Mapping[str, str], base: Mapping[str, str], latest: Mapping[str, str]
+) -> dict[str, str]:
+    """``given`` was made out of ``base``; carry over what others did to managed keys meanwhile."""
+    merged = without_registry(given)
+    merged |= {k: v for k, v in latest.items() if k.startswith(MANAGED_PREFIXES)}
+    for key in {*given, *base}:
+        if key.startswith(MANAGED_PREFIXES) and given.get(key) != base.get(key):
+            merged.pop(key, None)
+            if key in given:
+                merged[key] = given[key]
+    return merged
 
 
 def with_registry(metadata: Metadata, registry: Mapping[str, str]) -> Metadata:

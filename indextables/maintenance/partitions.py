@@ -36,6 +36,14 @@ def partition_predicate(where: Any, snapshot: Snapshot, time_zone: str = "UTC") 
     return predicate
 
 
+def split_scope(snapshot: Snapshot, where: Any) -> frozenset[str] | None:
+    """Paths of the splits a partition predicate names; ``None``: all of them."""
+    if where is None:
+        return None
+    chosen = matching_files(snapshot, partition_predicate(where, snapshot))
+    return frozenset(f.path for f in chosen)
+
+
 def matching_files(
     snapshot: Snapshot, predicate: Predicate, files: Sequence[AddFile] | None = None
 ) -> list[AddFile]:

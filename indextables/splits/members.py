@@ -31,4 +31,9 @@ def register_column_index_builder(kind: str, builder: ColumnIndexBuilder) -> Non
 
 
 def column_index_builder(kind: str) -> ColumnIndexBuilder | None:
+    if kind not in _column_index_builders:
+        from indextables.columnindex import build_member
+
+        register_column_index_builder("bbidx1", build_member)
+        register_column_index_builder("bbidx2", build_member)
     return _column_index_builders.get(kind)

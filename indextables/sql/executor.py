@@ -284,11 +284,13 @@ def _reindex(cmd: c.Reindex, s: Session) -> pa.Table:
 
 def _index_splits(cmd: c.IndexSplits, s: Session) -> pa.Table:
     from indextables import columnindex
+    from indextables.maintenance.partitions import split_scope
 
+    log = s.log(cmd.table)
     rows = columnindex.index_splits(
-        s.log(cmd.table),
+        log,
         columns=cmd.columns or None,
-        where=cmd.where,
+        scope=split_scope(log.snapshot(), cmd.where),
         force=cmd.force_rebuild,
         dry_run=cmd.dry_run,
     )

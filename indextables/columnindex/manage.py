@@ -1,0 +1,445 @@
+"""Defining, building and dropping indexes of a table.
+
+A definition lives in the log, and once more in the table's configuration, where it outlives writers
+that do not know the action. Splits written from then on carry the index inside; ``index_splits``
+builds files for the others. A build is a pure function of a split, so it may run twice; the commit
+names only files of splits that are still live, and so never conflicts with other writers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.columnindex import bbidx1, compact
+from indextables.columnindex.access import UNREADABLE, IndexRefs, forget_indexes, open_index
+from indextables.columnindex.index import ColumnIndex
+from indextables.columnindex.paths import (
+    DIRECTORY,
+    new_index_id,
+    sidecar_path,
+    split_number,
+)
+from indextables.columnindex.postings import Postings, Rows, build_postings
+from indextables.columnindex.predicates import extract_indexable
+from indextables.columnindex.values import require_kind
+from indextables.config import Config
+from indextables.errors import MaintenanceError, StorageError, UnknownColumnError
+from indextables.expr import filters
+from indextables.expr.bind import bind
+from indextables.expr.predicate import TRUE
+from indextables.log.actions import (
+    Action,
+    AddFile,
+    DefineIndex,
+    DropIndex,
+    IndexBlocks,
+    IndexFile,
+    Metadata,
+)
+from indextables.log.ledger import INDEX_PREFIX
+from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction import Transaction
+from indextables.progress import progress
+from indextables.splits.access import read_split
+from indextables.splits.reader import SplitReader
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One row of ``INDEX SPLITS``: what was done for one column of one split."""
+
+    table_path: str
+    column: str
+    action: str
+    split_path: str = ""
+    index_path: str = ""
+    cardinality: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    build_duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """A defined index."""
+
+    column: str
+    id: str
+    format: str
+    created_time: int
+    files: int
+    splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCoverage:
+    """How many splits carry the index of a column."""
+
+    column: str
+    covered: int
+    total: int
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.covered / self.total if self.total else 100.0
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.covered}/{self.total} ({self.percent:.2f}%)"
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+def encode_index(postings: Postings, config: Config, split: str | None = None) -> bytes:
+    """The bytes of an index in the configured format, for a split's bundle or for a file."""
+    number = 0 if split is None else split_number(split)
+    if config["columnIndex.format"] == "bbidx1":
+        return bbidx1.encode(postings, number)
+    size = int(config["columnIndex.blockSize"])
+    extra = {} if split is None else {"split": number}
+    return compact.encode(postings, block_bytes=size, extra=extra)
+
+
+def build_member(column: pa.ChunkedArray, config: Config) -> bytes:
+    """The index a split carries inside."""
+    return encode_index(build_postings(column), config)
+
+
+# -- definitions ----------------------------------------------------------------------------------
+
+
+def define_index(log: TransactionLog, column: str) -> DefineIndex:
+    """Index this column in all splits written from now on."""
+    snapshot = log.snapshot()
+    name = _resolved(snapshot, column)
+    if name in snapshot.partition_columns:
+        raise MaintenanceError(
+            f"column '{name}' is a partition column", hint="Its values prune splits already"
+        )
+    require_kind(snapshot.schema.field(name).type, name)
+    made = DefineIndex(
+        new_index_id(), name, int(time.time() * 1000), log.config["columnIndex.format"]
+    )
+
+    def actions(latest: Snapshot) -> list[Action]:
+        if name in latest.indexes.definitions:
+            raise MaintenanceError(
+                f"Index already exists for column '{name}'",
+                path=log.path,
+                hint="Use index_splits to complete it, or drop_index first",
+            )
+        text = json.dumps(made.to_dict(), separators=(",", ":"))
+        return [_configured(latest.metadata, {INDEX_PREFIX + name: text}), made]
+
+    log.commit(Transaction(snapshot, "DEFINE INDEX", parameters={"column": name}, actions=actions))
+    return made
+
+
+def _configured(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:
+    merged = {**metadata.configuration, **changes}
+    return replace(metadata, configuration={k: v for k, v in merged.items() if v is not None})
+
+
+def _resolved(snapshot: Snapshot, column: str) -> str:
+    names: list[str] = list(snapshot.schema.names)
+    for name in names:
+        if name == column:
+            return name
+    for name in names:
+        if name.lower() == column.lower():
+            return name
+    raise UnknownColumnError.of(column, names)
+
+
+def _definition(snapshot: Snapshot, column: str) -> DefineIndex:
+    for name, definition in snapshot.indexes.definitions.items():
+        if name.lower() == column.lower():
+            return definition
+    raise MaintenanceError(
+        f"No index found for column '{column}'", hint="Define it with define_index first"
+    )
+
+
+def drop_index(log: TransactionLog, column: str) -> IndexRow:
+    """Forget an index and delete its files; what splits carry inside stays, unused."""
+    snapshot = log.snapshot()
+    definition = _definition(snapshot, column)
+    name = definition.column
+
+    def actions(latest: Snapshot) -> list[Action]:
+        known = _definition(latest, name)
+        metadata = _configured(latest.metadata, {INDEX_PREFIX + name: None})
+        return [metadata, DropIndex(known.id, name, int(time.time() * 1000))]
+
+    log.commit(Transaction(snapshot, "DROP INDEX", parameters={"column": name}, actions=actions))
+    gone = [f.path for (c, _), f in snapshot.indexes.files.items() if c == name]
+    try:
+        log.store.delete(gone)
+    except StorageError:
+        gone = []
+    forget_indexes()
+    return IndexRow(log.path, name, "dropped", size_bytes=0, rows=0, cardinality=len(gone))
+
+
+def indexes(snapshot: Snapshot) -> list[IndexInfo]:
+    """The defined indexes."""
+    counts: dict[str, int] = {}
+    for column, split in snapshot.indexes.files:
+        if snapshot.index_of(split) is not None:
+            counts[column] = counts.get(column, 0) + 1
+    return [
+        IndexInfo(c, d.id, d.format, d.created_time, counts.get(c, 0), snapshot.num_files)
+        for c, d in snapshot.indexes.definitions.items()
+    ]
+
+
+# -- building -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    definition: DefineIndex
+    add: AddFile
+    action: str
+
+
+def create_index(log: TransactionLog, column: str) -> list[IndexRow]:
+    """Define the index and build it for all splits."""
+    made = define_index(log, column)
+    return index_splits(log, columns=[made.column])
+
+
+def rebuild_index(log: TransactionLog, column: str) -> list[IndexRow]:
+    """Build the index of a column anew for all splits."""
+    return index_splits(log, columns=[column], force=True)
+
+
+def index_splits(
+    log: TransactionLog,
+    *,
+    columns: Sequence[str] | None = None,
+    scope: frozenset[str] | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+) -> list[IndexRow]:
+    """Build the defined indexes where they are missing (all of them with ``force``).
+
+    ``scope`` limits the work to some splits. One row for each column and split.
+    """
+    snapshot = log.snapshot()
+    chosen = list(snapshot.indexes.definitions) if columns is None else list(columns)
+    definitions = [_definition(snapshot, column) for column in chosen]
+    files = [f for f in snapshot.files() if scope is None or f.path in scope]
+    rows: list[IndexRow] = []
+    for definition in definitions:
+        work = []
+        for add in files:
+            have = _existing(log, snapshot, definition, add)
+            if have is not None and not force:
+                rows.append(have)
+            else:
+                action = "created" if have is None else "rebuilt"
+                work.append(_Work(definition, add, action))
+        if dry_run:
+            rows += [
+                IndexRow(log.path, w.definition.column, f"would_{_VERBS[w.action]}", w.add.path)
+                for w in work
+            ]
+        elif work:
+            rows += _build(log, snapshot, definition, work)
+    return rows
+
+
+_VERBS = {"created": "create", "rebuilt": "rebuild"}
+
+
+def _existing(
+    log: TransactionLog, snapshot: Snapshot, definition: DefineIndex, add: AddFile
+) -> IndexRow | None:
+    """The index a split has already, if it can be opened."""
+    column = definition.column
+    refs = IndexRefs.of(snapshot, [add.path]) or IndexRefs()
+    reader = SplitReader.open(log.store, add, config=log.config)
+    try:
+        index, place = open_index(log.store, reader, column, refs, log.config)
+    except UNREADABLE:
+        return None
+    if index is None or (place and "!" not in place and (column, add.path) not in refs.sidecars):
+        return None
+    named = refs.sidecars.get((column, add.path))
+    size = named[1] if named else _member_size(reader, place)
+    return IndexRow(
+        log.path, column, "unchanged", add.path, place, index.cardinality, index.num_rows, size
+    )
+
+
+def _member_size(reader: SplitReader, place: str) -> int:
+    start, end = reader.source.range_of(place.rsplit("!", 1)[-1])
+    return end - start
+
+
+def _build(
+    log: TransactionLog, snapshot: Snapshot, definition: DefineIndex, work: Sequence[_Work]
+) -> list[IndexRow]:
+    rows, files = [], []
+    with progress(f"index of {definition.column}", len(work)) as bar:
+        for row, file in _in_threads(lambda w: _build_one(log, snapshot.schema, w), work):
+            rows.append(row)
+            files.append(file)
+            bar.advance(1)
+    forget_indexes()
+
+    def actions(latest: Snapshot) -> list[Action]:
+        known = latest.indexes.definitions.get(definition.column)
+        if known is None or known.id != definition.id:
+            raise MaintenanceError(f"the index of '{definition.column}' was dropped meanwhile")
+        live = tuple(f for f in files if latest.index_of(f.split) is not None)
+        magic = "BBIDX001" if log.config["columnIndex.format"] == "bbidx1" else "BBIDX002"
+        return [IndexBlocks(definition.id, definition.column, magic, live)]
+
+    log.commit(
+        Transaction(
+            snapshot,
+            "INDEX SPLITS",
+            parameters={"column": definition.column, "splits": len(files)},
+            actions=actions,
+        )
+    )
+    return rows
+
+
+def _in_threads(
+    run: Callable[[_Work], tuple[IndexRow, IndexFile]], work: Sequence[_Work]
+) -> Iterator[tuple[IndexRow, IndexFile]]:
+    workers = min(len(work), os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers, thread_name_prefix="indextables-index") as pool:
+        yield from pool.map(run, work)
+
+
+def _build_one(log: TransactionLog, schema: pa.Schema, work: _Work) -> tuple[IndexRow, IndexFile]:
+    start = time.monotonic()
+    column, add = work.definition.column, work.add
+    reader = SplitReader.open(log.store, add, config=log.config)
+    batches = read_split(
+        reader, TRUE, [column], partition_values=add.partition_values, schema=schema
+    )
+    arrays = [batch.column(0) for batch in batches]
+    postings = build_postings(pa.chunked_array(arrays, schema.field(column).type), column)
+    data = encode_index(postings, log.config, add.path)
+    path = sidecar_path(work.definition.id, add.path)
+    log.store.put(path, data)
+    cardinality = postings.distinct + (len(postings.nulls) > 0)
+    took = int(1000 * (time.monotonic() - start))
+    row = IndexRow(
+        log.path,
+        column,
+        work.action,
+        add.path,
+        path,
+        cardinality,
+        postings.num_rows,
+        len(data),
+        took,
+    )
+    file = IndexFile(add.path, path, len(data), cardinality, postings.num_rows, len(postings.nulls))
+    return row, file
+
+
+# -- questions ------------------------------------------------------------------------------------
+
+
+def index_coverage(
+    log: TransactionLog, column: str | None = None
+) -> IndexCoverage | list[IndexCoverage]:
+    """How many splits carry the index of a column, or of each column."""
+    snapshot = log.snapshot()
+    if column is None:
+        return [_coverage(log, snapshot, d) for d in snapshot.indexes.definitions.values()]
+    return _coverage(log, snapshot, _definition(snapshot, column))
+
+
+def _coverage(log: TransactionLog, snapshot: Snapshot, definition: DefineIndex) -> IndexCoverage:
+    have = sum(_existing(log, snapshot, definition, add) is not None for add in snapshot.files())
+    return IndexCoverage(definition.column, have, snapshot.num_files)
+
+
+def index_lookup(
+    log: TransactionLog, column: str, *, eq: Any = None, isin: Any = None, between: Any = None
+) -> dict[str, Rows]:
+    """Row numbers by split, from the index of a column alone; splits with none are left out."""
+    snapshot = log.snapshot()
+    name = _definition(snapshot, column).column
+    given: list[Any] = []
+    if eq is not None:
+        given.append(filters.EqualTo(name, eq))
+    if isin is not None:
+        given.append(filters.In(name, tuple(isin)))
+    if between is not None:
+        low, high = between
+        given += [filters.GreaterThanOrEqual(name, low), filters.LessThanOrEqual(name, high)]
+    if not given:
+        raise MaintenanceError("nothing to look up", hint="Give eq=, isin= or between=")
+    predicate = bind(given, snapshot.schema, partition_columns=snapshot.partition_columns)
+    asked = extract_indexable(predicate)
+    if not asked:
+        return {}
+    found = {}
+    for add in snapshot.files():
+        rows = _required_index(log, snapshot, name, add).lookup(asked[0].predicate)
+        if len(rows):
+            found[add.path] = rows
+    return found
+
+
+def _required_index(
+    log: TransactionLog, snapshot: Snapshot, column: str, add: AddFile
+) -> ColumnIndex:
+    refs = IndexRefs.of(snapshot, [add.path]) or IndexRefs()
+    reader = SplitReader.open(log.store, add, config=log.config)
+    index, _ = open_index(log.store, reader, column, refs, log.config)
+    if index is None:
+        raise MaintenanceError(
+            f"a split has no index of column '{column}'",
+            path=add.path,
+            hint="Run index_splits first",
+        )
+    return index
+
+
+def prune_stale_indexes(log: TransactionLog) -> int:
+    """Delete index files whose split or definition is gone; returns how many."""
+    snapshot = log.snapshot()
+    wanted = {
+        sidecar_path(definition.id, add.path)
+        for definition in snapshot.indexes.definitions.values()
+        for add in snapshot.files()
+    }
+    stale = [o.path for o in log.store.list(DIRECTORY, recursive=True) if o.path not in wanted]
+    log.store.delete(stale)
+    if stale:
+        forget_indexes()
+    return len(stale)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def rows_table(rows: Sequence[IndexRow]) -> pa.Table:
+    """Rows as a table, in the order of the columns of ``INDEX SPLITS``."""
+    kinds = {"str": pa.string(), "int": pa.int64()}
+    schema = pa.schema([(f.name, kinds[str(f.type)]) for f in fields(IndexRow)])
+    return pa.Table.from_pylist([{n: getattr(r, n) for n in schema.names} for r in rows], schema)
+
+
+def describe_indexes(log: TransactionLog) -> pa.Table:
+    """Every index of every split, and those ``INDEX SPLITS`` would build."""
+    return rows_table(index_splits(log, dry_run=True))
