@@ -74,7 +74,8 @@ def merge_is_due(log: TransactionLog, config: Config) -> bool:
         max_source_splits=config["merge.maxSourceSplitsPerMerge"],
         skip_threshold=config["merge.skipSplitThreshold"],
     )
-    needed = _groups_per_batch(config) * max(1, config["mergeOnWrite.minBatchesToTrigger"])
+    batches: int = max(1, config["mergeOnWrite.minBatchesToTrigger"])
+    needed = _groups_per_batch(config) * batches
     return len(plan_merges(log.snapshot().files(), limits)) >= needed
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from indextables.maintenance.rows import (
     StateResult,
     TruncateResult,
 )
-from indextables.storage.base import open_store
+from indextables.storage.base import Store, open_store
 
 
 def checkpoint(log: TransactionLog, *, compact: bool = False) -> CheckpointResult:
@@ -42,7 +44,7 @@ def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> Trunc
     snapshot = log.snapshot()
     newest = snapshot.version
     listing = list_log(log.store)
-    states = list_states(log.store)
+    states = described_states(log.store)
     has_base = newest in states or newest in listing.checkpoints
     if not dry_run and not has_base and newest > 0:
         log.checkpoint()
@@ -53,9 +55,8 @@ def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> Trunc
         paths = [version_path(v) for v in versions]
         paths += [listing.checkpoints[v].path for v in checkpoints]
         paths += [p.info.path for p in listing.parts if p.version < newest]
-        for version in old_states:
-            paths += [i.path for i in log.store.list(state_dir(version), recursive=True)]
-        log.store.delete(paths)
+        log.store.delete([*paths, *_files_of_states(log, old_states, newest)])
+        _remove_empty_folders(log, old_states)
         log.invalidate_cache()
     bases = len(checkpoints) + len(old_states)
     verb = "Would delete" if dry_run else "Deleted"
@@ -68,6 +69,34 @@ def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> Trunc
         snapshot.num_files,
         f"{verb} {len(versions)} versions and {bases} checkpoints below version {newest}",
     )
+
+
+def described_states(store: Store) -> list[int]:
+    """Versions whose state folder holds a description; an empty folder is no checkpoint."""
+    names = ("_manifest.avro", "_manifest.json")
+    return [
+        version
+        for version in list_states(store)
+        if any(i.path.endswith(names) for i in store.list(state_dir(version)))
+    ]
+
+
+def _files_of_states(log: TransactionLog, versions: list[int], newest: int) -> list[str]:
+    """What lies in these state folders, but for manifests the newest state still lists."""
+    shared: set[str] = set()
+    if newest in described_states(log.store):
+        shared = {f"{LOG_DIR}/{m.path}" for m in read_state(log.store, newest).manifests}
+    folders = [state_dir(version) for version in versions]
+    found = [i.path for folder in folders for i in log.store.list(folder, recursive=True)]
+    return [path for path in found if path not in shared]
+
+
+def _remove_empty_folders(log: TransactionLog, versions: list[int]) -> None:
+    for version in versions:
+        folder = log.store.local_path(state_dir(version))
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
 
 
 def repair_log(
@@ -114,7 +143,7 @@ def describe_state(log: TransactionLog) -> StateResult:
     """What the newest checkpoint looks like."""
     hint = read_hint(log.store)
     listing = list_log(log.store)
-    states = list_states(log.store)
+    states = described_states(log.store)
     newest = max([*states, *listing.checkpoints], default=None)
     if newest is None:
         return StateResult(log.path, "none", -1, 0, 0, 0, 0.0, 0, False, "No checkpoint found")

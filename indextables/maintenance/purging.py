@@ -6,7 +6,9 @@ A file may go only when all of this holds:
   checkpoint nor an add in a remaining version file;
 * if a remaining version removed it, that was longer ago than the retention (ages count from the
   removal, not from the file's time);
-* if nobody ever listed it (an aborted write), its own file time is older than the retention;
+* if nobody ever listed it (an aborted write), its own file time is older than the retention, and
+  so is the oldest version the log still knows: it may have been removed by one that is forgotten,
+  at any time before that (so the log's retention should not be shorter than that of the splits);
 * it is a split, a cross-reference or an index sidecar of this table's layout.
 
 An age that is unknown keeps the file; a checkpoint that cannot be read stops the purge. Retentions
@@ -26,7 +28,8 @@ from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, R
 from indextables.log.cleanup import CleanupReport
 from indextables.log.loader import read_versions
 from indextables.log.log import TransactionLog
-from indextables.log.versions import LOG_DIR, list_log, list_states
+from indextables.log.versions import LOG_DIR, list_log
+from indextables.maintenance.logwork import described_states
 from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
 from indextables.storage.base import ObjectInfo
@@ -42,13 +45,17 @@ class Needed:
 
     listed: frozenset[str]
     removed_at: dict[str, int]
+    forgotten_until: int = 0
+    """Versions before this moment are gone from the log, and with them what they removed."""
 
     def deletable_since(self, info: ObjectInfo) -> int | None:
         """The moment from which a file's retention counts; ``None`` keeps it."""
         if info.path in self.listed:
             return None
-        moment = self.removed_at.get(info.path, info.modified_ms)
-        return moment if moment > 0 else None
+        removed = self.removed_at.get(info.path)
+        if removed is not None:
+            return removed if removed > 0 else None
+        return max(info.modified_ms, self.forgotten_until) if info.modified_ms > 0 else None
 
 
 def purge(
@@ -100,16 +107,20 @@ def needed_files(log: TransactionLog, planned: CleanupReport | None = None) -> N
     listing = list_log(log.store)
     listed: set[str] = set()
     removed: dict[str, int] = {}
-    bases = ({*listing.checkpoints, *list_states(log.store)}) - gone_bases
+    bases = ({*listing.checkpoints, *described_states(log.store)}) - gone_bases
     for version in sorted(bases | {log.snapshot().version}):
         listed.update(_paths_of_snapshot(log, version))
     versions = [v for v in sorted(listing.versions) if v not in gone]
+    first = next((v for v in versions if v > 0), 0)
+    forgotten = 0
     for change in read_versions(log.store, log.config, versions, listing):
+        if change.version == first > 1:
+            forgotten = change.timestamp_ms
         for action in change.actions:
             listed.update(_listed_by(action))
             if isinstance(action, RemoveFile | RemoveXRef):
                 removed[action.path] = action.deletion_timestamp or change.timestamp_ms
-    return Needed(frozenset(listed), removed)
+    return Needed(frozenset(listed), removed, forgotten)
 
 
 def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
