@@ -46,7 +46,7 @@ from indextables.log.protocol import (
     supports,
     upgraded,
 )
-from indextables.log.schema_registry import reference_of, registry_of, with_registry
+from indextables.log.schema_registry import merge_managed, reference_of, with_registry
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
 from indextables.log.versions import version_path
@@ -121,7 +121,7 @@ class CommitLoop:
         if not actions:
             return CommitResult(latest.version, self.transaction.commit_id, 0)
         self._check(actions, base, since, latest)
-        change = self._change(actions, latest)
+        change = self._change(actions, base, latest)
         self._put(change)
         self.target.committed(latest, change)
         return CommitResult(change.version, self.transaction.commit_id, attempt)
@@ -165,9 +165,11 @@ class CommitLoop:
             )
         check_conflicts(reads, actions, base, since or (), latest)
 
-    def _change(self, actions: Sequence[Action], latest: Snapshot) -> VersionActions:
+    def _change(
+        self, actions: Sequence[Action], base: Snapshot, latest: Snapshot
+    ) -> VersionActions:
         timestamp_ms = max(int(self.clock() * 1000), latest.timestamp_ms + 1)
-        prepared = prepare(actions, latest, self.target.store.uri, self.target.config)
+        prepared = prepare(actions, base, latest, self.target.store.uri, self.target.config)
         info = CommitInfo(
             commit_id=self.transaction.commit_id,
             timestamp=timestamp_ms,
@@ -227,7 +229,9 @@ def commit_id_of(data: bytes, path: str) -> str | None:
 # -- what goes into the version ------------------------------------------------------------------
 
 
-def prepare(actions: Sequence[Action], latest: Snapshot, root: str, config: Config) -> list[Action]:
+def prepare(
+    actions: Sequence[Action], base: Snapshot, latest: Snapshot, root: str, config: Config
+) -> list[Action]:
     """The caller's actions, checked, with the protocol and metadata they need in front."""
     if config["protocol.checkEnabled"]:
         check_writable(latest.protocol, root)
@@ -238,7 +242,7 @@ def prepare(actions: Sequence[Action], latest: Snapshot, root: str, config: Conf
     registry: dict[str, str] = {}
     if supports(protocol, SCHEMA_DEDUPLICATION):
         rest = [_slim(action, registry) for action in rest]
-    metadata = _metadata(inside, latest, registry)
+    metadata = _metadata(inside, base, latest, registry)
     heads: list[Action] = []
     if protocol != latest.protocol:
         heads.append(protocol)
@@ -289,11 +293,14 @@ def _slim(action: Action, registry: dict[str, str]) -> Action:
     return replace(action, doc_mapping_ref=reference, doc_mapping_json=None)
 
 
-def _metadata(actions: Sequence[Action], latest: Snapshot, registry: dict[str, str]) -> Metadata:
+def _metadata(
+    actions: Sequence[Action], base: Snapshot, latest: Snapshot, registry: dict[str, str]
+) -> Metadata:
     given = [action for action in actions if isinstance(action, Metadata)]
-    known = registry_of(latest.metadata.configuration)
     if given:
-        return with_registry(given[-1], {**known, **registry})
+        known = base.metadata.configuration, latest.metadata.configuration
+        merged = merge_managed(given[-1].configuration, *known)
+        return with_registry(replace(given[-1], configuration=merged), registry)
     new = {r: text for r, text in registry.items() if r not in latest.ledger.registry}
     return with_registry(latest.metadata, new) if new else latest.metadata
 

@@ -88,14 +88,21 @@ def without_registry(configuration: Mapping[str, str]) -> dict[str, str]:
 def merge_managed(
     given: Mapping[str, str], base: Mapping[str, str], latest: Mapping[str, str]
 ) -> dict[str, str]:
-    """``given`` was made out of ``base``; carry over what others did to managed keys meanwhile."""
-    merged = without_registry(given)
-    merged |= {k: v for k, v in latest.items() if k.startswith(MANAGED_PREFIXES)}
-    for key in {*given, *base}:
-        if key.startswith(MANAGED_PREFIXES) and given.get(key) != base.get(key):
-            merged.pop(key, None)
-            if key in given:
-                merged[key] = given[key]
+    """``given`` was made out of ``base``; carry over what others did to managed keys meanwhile.
+
+    The registry only grows: a caller that leaves an entry out does not take it away, since splits
+    may refer to it. A mirror that a caller leaves out is dropped.
+    """
+    merged = dict(given)
+    for key, text in latest.items():
+        if key.startswith(REGISTRY_PREFIX) or (
+            key.startswith(COLUMN_INDEX_PREFIX) and given.get(key) == base.get(key)
+        ):
+            merged[key] = text
+    for key in base:
+        untouched = key.startswith(COLUMN_INDEX_PREFIX) and given.get(key) == base[key]
+        if untouched and key not in latest:
+            del merged[key]
     return merged
 
 

@@ -396,6 +396,29 @@ def test_a_growing_schema_registry_is_no_metadata_conflict() -> None:
     assert any(k.startswith("docMappingSchema.") for k in snapshot.metadata.configuration)
 
 
+def test_column_index_mirrors_merge_and_can_be_dropped() -> None:
+    log = new_table()
+    prefix = "indextables.columnIndex."
+
+    def mirror(base: Any, **columns: str | None) -> Metadata:
+        configuration = dict(base.metadata.configuration)
+        for column, text in columns.items():
+            configuration.pop(prefix + column, None)
+            if text is not None:
+                configuration[prefix + column] = text
+        return replace(base.metadata, configuration=configuration)
+
+    base = log.snapshot()
+    mine = Transaction(base, "INDEX", actions=[mirror(base, id="mine")])
+    race(log, mine, lambda: run(log, "INDEX", [mirror(base, text="theirs")], base=base))
+    found = reopen(log).snapshot()
+    assert dict(found.metadata.configuration) == {f"{prefix}id": "mine", f"{prefix}text": "theirs"}
+    mine = Transaction(found, "DROP", actions=[mirror(found, id=None)])
+    race(log, mine, lambda: run(log, "INDEX", [mirror(found, day="more")], base=found))
+    kept = reopen(log).snapshot().metadata.configuration
+    assert dict(kept) == {f"{prefix}text": "theirs", f"{prefix}day": "more"}
+
+
 def test_protocol_conflicts_only_with_whoever_sets_it() -> None:
     log = new_table(version=2)
     base = log.snapshot()

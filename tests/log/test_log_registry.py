@@ -15,6 +15,7 @@ from indextables.log.schema_registry import (
     canonical_json,
     clean_mapping,
     deduplicate,
+    merge_managed,
     reference_of,
     registry_of,
     renormalize,
@@ -189,3 +190,36 @@ def test_truncation_follows_its_settings() -> None:
         {"t": "abcd"}, {"t": "abcd"}, [], config(stats__truncation__maxLength=4)
     )
     assert exact.cut == ()
+
+
+def test_the_registry_never_shrinks_and_mirrors_merge_three_ways() -> None:
+    entry, mirror = "docMappingSchema.a", "indextables.columnIndex."
+    base = {"k": "1", entry: "A", f"{mirror}x": "X", f"{mirror}y": "Y", f"{mirror}z": "Z"}
+    given = {"k": "2", f"{mirror}x": "X", f"{mirror}y": "new"}
+    latest = {**base, "docMappingSchema.b": "B", f"{mirror}w": "W"}
+    del latest[f"{mirror}x"]
+    assert merge_managed(given, base, latest) == {
+        "k": "2",
+        entry: "A",
+        "docMappingSchema.b": "B",
+        f"{mirror}y": "new",
+        f"{mirror}w": "W",
+    }
+    assert merge_managed(given, base, base) == {
+        "k": "2",
+        entry: "A",
+        f"{mirror}x": "X",
+        f"{mirror}y": "new",
+    }
+
+
+def test_replacing_the_configuration_keeps_the_mappings() -> None:
+    from dataclasses import replace
+
+    log = new_table()
+    append(log, "a")
+    run(log, "ALTER", [replace(log.snapshot().metadata, configuration={"k": "v"})])
+    snapshot = reopen(log).snapshot()
+    assert snapshot.metadata.configuration["k"] == "v"
+    assert snapshot.doc_mapping(0) is not None
+    assert registry_of(snapshot.metadata.configuration) == {"gC45RGOqJ_Grt0xH": MAPPING}
