@@ -45,6 +45,7 @@ from indextables.storage.base import Store
 LOG = logging.getLogger("indextables.columnindex")
 MOST_OPEN = 256
 FEW_ENOUGH = 64
+GROUP_ROWS = 8192
 MUCH_LARGER = 8
 UNREADABLE = (
     IndexTablesError,
@@ -92,11 +93,16 @@ class IndexAnswer:
 
     @property
     def text(self) -> str:
-        """``column_index(email) rows=2/1,000,000 (0.0002 %) candidates=2``"""
+        """``column_index(email) rows=2/1,000,000 (0.0002 %) candidates=2 row_groups=2/123``
+
+        A row group here is 8,192 neighbouring rows.
+        """
         share = 100 * len(self.rows) / self.num_rows if self.num_rows else 0.0
+        touched = len(np.unique(self.rows // GROUP_ROWS))
         return (
             f"column_index({', '.join(self.columns)}) rows={len(self.rows):,}/{self.num_rows:,} "
-            f"({share:.3g} %) candidates={self.candidates}"
+            f"({share:.3g} %) candidates={self.candidates} "
+            f"row_groups={touched:,}/{-(-self.num_rows // GROUP_ROWS):,}"
         )
 
 
@@ -278,6 +284,19 @@ def _warn(column: str, error: Exception) -> None:
     LOG.warning(
         "Index lookup failed for column '%s': %s. Falling back to full scan.", column, error
     )
+
+
+def explain_rows(
+    store: Store, splits: Any, predicate: Predicate, refs: IndexRefs | None, config: Config
+) -> list[str]:
+    """What the indexes of some splits would give, a line for each split that would use one."""
+    lines = []
+    for split in splits:
+        reader = SplitReader.open(store, split, config=config)
+        found = find_rows(store, reader, predicate, refs, config)
+        if found is not None:
+            lines.append(f"{split.path} {found.text}")
+    return lines
 
 
 # -- answers from the index alone -----------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from indextables.expr.predicate import TRUE, Compare, InSet, Op, Predicate, conjuncts
+from indextables.expr.predicate import TRUE, Predicate
 from indextables.mapping import DocMapping
 
 
@@ -40,10 +40,22 @@ def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
 def _indexed_columns(snapshot: Any, predicate: Predicate) -> list[str]:
     """Columns with a defined index that a conjunct of the predicate can use."""
     definitions = getattr(getattr(snapshot, "indexes", None), "definitions", {})
-    return [
-        leaf.column.name
-        for leaf in conjuncts(predicate)
-        if isinstance(leaf, Compare | InSet)
-        and leaf.column.name in definitions
-        and not (leaf.negated if isinstance(leaf, InSet) else leaf.op is Op.NE)
-    ]
+    if not definitions:
+        return []
+    from indextables.columnindex.predicates import extract_indexable
+
+    return [f.column for f in extract_indexable(predicate) if f.column in definitions]
+
+
+def index_lines(plan: Any, group: Any) -> list[str]:
+    """What column indexes find in the splits of a residual, where they are few enough to ask."""
+    planner = plan.planner
+    store = planner.target.store
+    if store is None or len(group.positions) > planner.config["columnIndex.driverLookup.maxSplits"]:
+        return []
+    from indextables.columnindex.access import explain_rows
+    from indextables.planner.tasks import index_refs, split_refs
+
+    splits = split_refs(plan.snapshot, plan.selection[group.positions].tolist())
+    refs = index_refs(plan.snapshot, splits)
+    return explain_rows(store, splits, group.predicate, refs, planner.config)

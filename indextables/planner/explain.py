@@ -19,7 +19,7 @@ from indextables.errors import PlanningError
 from indextables.expr import ast
 from indextables.expr.predicate import And, Compare, InSet, Or, Predicate, StringMatch
 from indextables.mapping import DocMapping
-from indextables.planner.access import expected_access
+from indextables.planner.access import expected_access, index_lines
 from indextables.planner.describe import (
     leaf_text,
     predicate_text,
@@ -100,6 +100,8 @@ def _residual_lines(plan: Plan) -> list[str]:
             f"left to check in {len(group.positions):,} splits: "
             f"{predicate_text(group.predicate)}  [{access.kind}: {access.detail}]"
         )
+        if access.kind == "column_index":
+            lines.extend(f"  {line}" for line in index_lines(plan, group))
     return lines
 
 
