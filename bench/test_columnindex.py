@@ -1,0 +1,166 @@
+"""Column indexes over one million rows: 10,000 distinct strings, all distinct uuids, five states.
+
+Peers in the same run: a pyarrow scan of the column in memory, DuckDB on a Parquet file, tantivy
+with a raw field. ``BENCH_ROWS`` makes it smaller. Each figure is the best of several rounds; the
+sizes are exact. The look-up of a cold block decompresses the block anew each time; the list of
+1,000 values runs on the decoded index, its first run is reported apart.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import measure
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import indextables
+from indextables.columnindex import compact
+from indextables.columnindex.index import ColumnIndex
+from indextables.columnindex.postings import build_postings
+from indextables.columnindex.predicates import any_of
+
+duckdb = pytest.importorskip("duckdb")
+tantivy = pytest.importorskip("tantivy")
+
+ROWS = int(os.environ.get("BENCH_ROWS", "1000000"))
+SEED = 20
+
+
+def column(shape: str) -> pa.Array:
+    rng = np.random.default_rng(SEED)
+    if shape == "str10k":
+        words = pa.array([f"customer-{i:08d}@mail" for i in range(10_000)])
+        return words.take(pa.array(rng.integers(0, 10_000, ROWS)))
+    if shape == "uuid":
+        return pa.array([str(uuid.UUID(bytes=rng.bytes(16))) for _ in range(ROWS)])
+    words = pa.array(["active", "closed", "frozen", "late", "fraud"])
+    return words.take(pa.array(rng.choice(5, ROWS, p=[0.8, 0.15, 0.04, 0.009, 0.001])))
+
+
+class Case:
+    """One shape: its column, index and Parquet file."""
+
+    def __init__(self, shape: str, folder: Path) -> None:
+        self.shape = shape
+        self.values = column(shape)
+        start = time.process_time()
+        self.data = compact.encode(build_postings(self.values))
+        self.build_seconds = time.process_time() - start
+        self.index = ColumnIndex.from_bytes(self.data, num_rows=ROWS)
+        self.parquet = str(folder / f"{shape}.parquet")
+        pq.write_table(pa.table({"c": self.values}), self.parquet, compression="zstd")
+        column_chunks = pq.ParquetFile(self.parquet).metadata
+        self.parquet_size = sum(
+            column_chunks.row_group(i).column(0).total_compressed_size
+            for i in range(column_chunks.num_row_groups)
+        )
+        picks = np.random.default_rng(1).integers(0, ROWS, 1000)
+        self.wanted = [self.values[int(i)].as_py() for i in picks]
+        if shape == "status":
+            self.wanted = ["fraud"] * 1000
+
+
+@pytest.fixture(scope="module", params=["str10k", "uuid", "status"])
+def case(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(request.param, tmp_path_factory.mktemp("bench"))
+
+
+def test_size(case: Case, report: Any) -> None:
+    report(
+        f"{case.shape}: bytes",
+        ours=len(case.data),
+        peer=case.parquet_size,
+        peer_name="parquet column",
+        unit="B",
+        goal=1.2,
+    )
+
+
+def test_exact(case: Case, report: Any) -> None:
+    key = case.wanted[0].encode()
+    block_index = case.index._form
+
+    def cold() -> Any:
+        block_index._kept.clear()
+        return case.index.exact(key)
+
+    def scan() -> Any:
+        return np.flatnonzero(pc.equal(case.values, case.wanted[0]).to_numpy(False))
+
+    assert np.array_equal(cold(), scan())
+    ours = min(measure.timed(cold, 200) for _ in range(5))
+    report(
+        f"{case.shape}: exact, cold block",
+        ours=ours,
+        peer=60e-6,
+        peer_name="60 us",
+        unit="s",
+        goal=1,
+    )
+    report(
+        f"{case.shape}: exact",
+        ours=ours,
+        peer=measure.timed(scan, 5),
+        peer_name="pyarrow scan",
+        unit="s",
+    )
+
+
+def test_in_list(case: Case, report: Any, tmp_path: Path) -> None:
+    if case.shape == "status":
+        pytest.skip("five values make no list")
+    asked = any_of([w.encode() for w in case.wanted])
+    start = time.perf_counter()
+    case.index.lookup(asked)
+    first = time.perf_counter() - start
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("c", tokenizer_name="raw")
+    index = tantivy.Index(builder.build(), path=str(tmp_path))
+    writer = index.writer(heap_size=256 << 20, num_threads=1)
+    for value in case.values.to_pylist():
+        writer.add_document(tantivy.Document(c=value))
+    writer.commit()
+    index.reload()
+    searcher = index.searcher()
+    query = tantivy.Query.term_set_query(index.schema, "c", list(set(case.wanted)))
+    ours = min(measure.timed(lambda: case.index.lookup(asked), 10) for _ in range(3))
+    peer = measure.timed(lambda: searcher.search(query, limit=ROWS), 5)
+    report(
+        f"{case.shape}: IN(1000)", ours=ours, peer=peer, peer_name="tantivy", unit="s", goal=1 / 15
+    )
+    report(f"{case.shape}: IN(1000), first", ours=first, peer=peer, peer_name="tantivy", unit="s")
+
+
+def test_needle(case: Case, report: Any, tmp_path: Path) -> None:
+    if case.shape == "status":
+        pytest.skip("not a needle")
+    numbers = np.arange(ROWS)
+    table = pa.table({"c": case.values, "a": numbers, "b": numbers * 0.5, "d": numbers % 1000})
+    parquet = str(tmp_path / "t.parquet")
+    pq.write_table(table, parquet, compression="zstd")
+    path = str(tmp_path / "t")
+    indextables.write(table.slice(0, 0), path)
+    indextables.open(path).define_index("c")
+    indextables.write(table, path)
+    opened = indextables.open(path)
+    connection = duckdb.connect()
+    wanted = case.wanted[0]
+
+    def ours() -> Any:
+        return opened.to_arrow(f"c = '{wanted}'")
+
+    def peer() -> Any:
+        text = f"SELECT * FROM '{parquet}' WHERE c = '{wanted}'"
+        return connection.sql(text).arrow().read_all()
+
+    assert ours().num_rows == peer().num_rows
+    mine, theirs = measure.race(ours, peer, 7)
+    report(f"{case.shape}: SELECT *", ours=mine, peer=theirs, peer_name="duckdb", unit="s", goal=1)
