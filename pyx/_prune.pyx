@@ -30,9 +30,13 @@ cdef inline uint8_t weaken(uint8_t verdict, uint8_t facts) noexcept nogil:
 
 
 cdef int check_selection(const int32_t[::1] selection, int64_t n) except -1:
-    """The indices are ascending, so the first and the last bound them all."""
-    cdef int64_t last = selection.shape[0] - 1
-    if last >= 0 and (selection[0] < 0 or selection[last] >= n):
+    """Every index is one of the ``n`` splits."""
+    cdef int64_t j
+    cdef int outside = 0
+    with nogil:
+        for j in range(selection.shape[0]):
+            outside |= (selection[j] < 0) | (selection[j] >= n)
+    if outside:
         raise IndexError("selection reaches outside the splits")
     return 0
 

@@ -154,7 +154,7 @@ def test_codes_outside_the_table_may_match() -> None:
     assert _prune.gather(codes, table, np.array([1, 3], I32)).tolist() == [2, 1]
 
 
-@pytest.mark.parametrize("selection", [[-1, 0], [0, 5]])
+@pytest.mark.parametrize("selection", [[-1, 0], [0, 5], [0, 9, 1]])
 def test_a_selection_outside_the_splits_is_refused(selection: list[int]) -> None:
     chosen, column, facts = np.array(selection, I32), np.zeros(5, I64), np.zeros(5, U8)
     one = np.zeros(1, I64)
