@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -80,13 +81,11 @@ class Evaluation:
             found = self.filters.probe_all(np.array(hashes, np.uint64), self.mask)
         else:
             found = self.filters.probe_any(np.array(hashes, np.uint64), self.mask)
-        return found.astype(np.uint8)
+        return found.view(np.uint8)
 
     def conjunction(self, parts: Iterable[Verdicts]) -> Verdicts:
-        found = list(parts)
-        absent = np.any([p == NOT_PRESENT for p in found], axis=0)
-        undecided = np.all([p == EXISTS for p in found], axis=0)
-        return _verdict(absent, undecided)
+        """The least verdict: absent before possible before undecided."""
+        return reduce(np.minimum, parts)
 
     def disjunction(self, parts: Iterable[Verdicts], needed: int = 1) -> Verdicts:
         found = list(parts)

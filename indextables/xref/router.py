@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,7 +67,7 @@ class XRefQueryRouter:
     def __init__(self, store: Store, config: Config, cache: XRefCache | None = None) -> None:
         self.store = store
         self.config = config
-        self.cache = cache or shared_cache(config["xref.cache.maxSize"])
+        self.cache = shared_cache(config["xref.cache.maxSize"]) if cache is None else cache
 
     def route(
         self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
@@ -84,9 +84,9 @@ class XRefQueryRouter:
         for action, loaded in self._load_all(relevant, report):
             places = self._positions(snapshot, action)
             found = self._judge(loaded, predicate, wanted, places, report, columns)
-            live = places >= 0
-            covered[places[live]] = True
-            possible[places[live]] &= found[live]
+            covered[self._live(snapshot, action)] = True
+            absent = places[~found]
+            possible[absent[absent >= 0]] = False
         keep = possible[candidates].astype(np.uint8)
         report.covered = int(covered[candidates].sum())
         report.after = int(keep.sum())
@@ -109,13 +109,13 @@ class XRefQueryRouter:
         asked = (places >= 0) & wanted[places]
         found = np.ones(len(loaded.paths), np.bool_)
         for number, (mapping, schema) in enumerate(loaded.mappings):
-            mine = loaded.mapping_of == number
-            mask = asked & mine
+            mask = asked & (loaded.mapping_of == number)
             if not mask.any():
                 continue
-            evaluation = Evaluation(loaded.filters, mapping, schema, loaded.hash_kind, mask)
+            some = None if mask.all() else mask
+            evaluation = Evaluation(loaded.filters, mapping, schema, loaded.hash_kind, some)
             verdicts = evaluation.predicate(predicate)
-            found &= ~(mask & (verdicts == NOT_PRESENT))
+            found[mask & (verdicts == NOT_PRESENT)] = False
             report.unevaluated |= evaluation.unevaluated
             columns.update(evaluation.columns)
         return found
@@ -133,22 +133,27 @@ class XRefQueryRouter:
         return found
 
     def _live(self, snapshot: Any, action: AddXRef) -> NDArray[np.int64]:
-        places = self._positions(snapshot, action)
-        return places[places >= 0]
+        key = ("xref.live", action.path)
+        found: NDArray[np.int64] | None = snapshot.derived.get(key)
+        if found is None:
+            places = self._positions(snapshot, action)
+            found = snapshot.derived[key] = places[places >= 0]
+        return found
 
     # -- loading --------------------------------------------------------------------------------
 
     def _load_all(
         self, actions: Sequence[AddXRef], report: RouteReport
     ) -> list[tuple[AddXRef, LoadedXRef]]:
+        """What could be loaded in time; files not in the cache are read side by side."""
         deadline = time.monotonic() + self.config["xref.query.timeoutMs"] / 1000
+        absent = [a for a in actions if not self._is_cached(a)]
         found: list[tuple[AddXRef, LoadedXRef]] = []
-        pool: ThreadPoolExecutor | None = None
+        pool = ThreadPoolExecutor(4, thread_name_prefix="indextables-xref") if absent else None
         try:
+            coming = {a.path: pool.submit(self._load, a) for a in absent} if pool else {}
             for action in actions:
-                if not self._is_cached(action) and pool is None:
-                    pool = ThreadPoolExecutor(4, thread_name_prefix="indextables-xref")
-                loaded = self._load_in_time(action, pool, deadline, report)
+                loaded = self._load_in_time(action, coming.get(action.path), deadline, report)
                 if loaded is not None:
                     found.append((action, loaded))
         finally:
@@ -166,15 +171,14 @@ class XRefQueryRouter:
     def _load_in_time(
         self,
         action: AddXRef,
-        pool: ThreadPoolExecutor | None,
+        coming: Future[LoadedXRef] | None,
         deadline: float,
         report: RouteReport,
     ) -> LoadedXRef | None:
         try:
-            if pool is None:
+            if coming is None:
                 return self._load(action)
-            left = max(0.0, deadline - time.monotonic())
-            return pool.submit(self._load, action).result(timeout=left)
+            return coming.result(timeout=max(0.0, deadline - time.monotonic()))
         except FutureTimeoutError:
             report.failed.append(f"{action.path} (timed out)")
         except (IndexTablesError, OSError) as error:
