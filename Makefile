@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml
 
 $(NATIVE): $(STAMP) setup.py $(wildcard pyx/*)
 	@echo "== native kernels"
-	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/python setup.py --quiet build_ext --inplace --parallel $$(nproc)
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
