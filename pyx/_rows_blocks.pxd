@@ -31,9 +31,6 @@ cdef struct Head:
     Cursor body
 
 
-cdef uint32_t crc32c_of(const uint8_t* data, uint64_t length) noexcept nogil
-
-
 cdef struct Block:
     const uint8_t* data
     uint64_t length

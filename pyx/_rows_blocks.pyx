@@ -16,77 +16,11 @@ from libc.stdlib cimport calloc, free
 
 import numpy as np
 
+from indextables.native._crc32c cimport crc32c_extend
 from indextables.native._cursor cimport (
     Cursor, corrupt_at, cursor_fail, cursor_init, cursor_take, read_u8, read_u16, read_u32,
 )
 from indextables.native._rows_bits cimport rank_bits
-
-cdef extern from *:
-    """
-    #include <string.h>
-    static uint32_t it_crc_table[8][256];
-    static void it_crc_prepare(void) {
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t c = i;
-            for (int k = 0; k < 8; k++) c = (c >> 1) ^ (0x82F63B78u & (0u - (c & 1)));
-            it_crc_table[0][i] = c;
-        }
-        for (int t = 1; t < 8; t++)
-            for (uint32_t i = 0; i < 256; i++)
-                it_crc_table[t][i] =
-                    (it_crc_table[t-1][i] >> 8) ^ it_crc_table[0][it_crc_table[t-1][i] & 255];
-    }
-    static uint32_t it_crc_soft(uint32_t c, const uint8_t* p, uint64_t n) {
-        while (n >= 8) {
-            c ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-            c = it_crc_table[7][c & 255] ^ it_crc_table[6][(c >> 8) & 255]
-              ^ it_crc_table[5][(c >> 16) & 255] ^ it_crc_table[4][c >> 24]
-              ^ it_crc_table[3][p[4]] ^ it_crc_table[2][p[5]]
-              ^ it_crc_table[1][p[6]] ^ it_crc_table[0][p[7]];
-            p += 8; n -= 8;
-        }
-        while (n--) c = (c >> 8) ^ it_crc_table[0][(c ^ *p++) & 255];
-        return c;
-    }
-    #if defined(__x86_64__) && defined(__GNUC__)
-    #include <nmmintrin.h>
-    __attribute__((target("sse4.2")))
-    static uint32_t it_crc_hard(uint32_t c, const uint8_t* p, uint64_t n) {
-        uint64_t x = c, word;
-        while (n >= 8) { memcpy(&word, p, 8); x = _mm_crc32_u64(x, word); p += 8; n -= 8; }
-        c = (uint32_t)x;
-        while (n--) c = _mm_crc32_u8(c, *p++);
-        return c;
-    }
-    static int it_crc_is_hard(void) { return __builtin_cpu_supports("sse4.2"); }
-    #else
-    static uint32_t it_crc_hard(uint32_t c, const uint8_t* p, uint64_t n) {
-        return it_crc_soft(c, p, n);
-    }
-    static int it_crc_is_hard(void) { return 0; }
-    #endif
-    """
-    void it_crc_prepare() noexcept nogil
-    int it_crc_is_hard() noexcept nogil
-    uint32_t it_crc_hard(uint32_t c, const uint8_t* p, uint64_t n) noexcept nogil
-    uint32_t it_crc_soft(uint32_t c, const uint8_t* p, uint64_t n) noexcept nogil
-
-it_crc_prepare()
-cdef bint HARD = it_crc_is_hard()
-
-
-cdef uint32_t crc32c_of(const uint8_t* data, uint64_t length) noexcept nogil:
-    if HARD:
-        return ~it_crc_hard(<uint32_t>0xFFFFFFFF, data, length)
-    return ~it_crc_soft(<uint32_t>0xFFFFFFFF, data, length)
-
-
-def checksum(const uint8_t[::1] data, bint portable=False):
-    """CRC-32C of a buffer; ``portable`` leaves the processor's instruction unused."""
-    cdef const uint8_t* at = &data[0] if data.shape[0] else NULL
-    if portable:
-        return <uint32_t>~it_crc_soft(<uint32_t>0xFFFFFFFF, at, data.shape[0])
-    return crc32c_of(at, data.shape[0])
 
 
 cdef inline uint64_t allowance_of(const Block* block) noexcept nogil:
@@ -158,7 +92,7 @@ cdef class BlockSet:
                 block = &self.blocks[i]
                 if block.length == 0:
                     continue
-                if crc32c_of(block.data, block.length) != <uint32_t>table[i, 2]:
+                if crc32c_extend(0, block.data, block.length) != <uint32_t>table[i, 2]:
                     self.bad = i
                     break
                 self.kinds |= 1 << (block.data[0] & 31)

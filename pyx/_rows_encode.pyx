@@ -14,13 +14,14 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from indextables.native._crc32c cimport crc32c_extend
 from indextables.native._cursor cimport it_le64
 from indextables.native._rows_bits cimport (
     VEC_FACTOR, VEC_SLOPE, packed_bytes, width_of,
 )
 from indextables.native._rows_blocks cimport (
     ALL_NULL, CODES, DECIMAL_FLOATS, EXPANSION, HAS_NULLS, INTEGERS, LISTS, PLAIN,
-    ROW_ALLOWANCE, VALIDITY, WIDE_INTEGERS, crc32c_of,
+    ROW_ALLOWANCE, VALIDITY, WIDE_INTEGERS,
 )
 from indextables.native._typedefs cimport (
     float32_t, float64_t, int64_t, uint8_t, uint32_t, uint64_t,
@@ -242,7 +243,9 @@ cdef class BlockWriter:
 
     cdef int seal(self, Py_ssize_t b) noexcept nogil:
         self.lengths[b] = <uint32_t>(self.size - self.begun)
-        self.crcs[b] = crc32c_of(self.data + self.begun, self.size - self.begun)
+        self.crcs[b] = crc32c_extend(
+            0, self.data + self.begun, self.size - self.begun
+        )
         return 0
 
     cdef bint too_dense(self, Py_ssize_t b, uint64_t output) noexcept nogil:

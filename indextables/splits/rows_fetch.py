@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from indextables.errors import CorruptFileError
-from indextables.native._rows_blocks import BlockSet, Spans, checksum, locate, place_blocks
+from indextables.native._crc32c import crc32c
+from indextables.native._rows_blocks import BlockSet, Spans, locate, place_blocks
 from indextables.splits.rows_decode import Fetched, inflate, open_resource
 from indextables.splits.rows_layout import Directory, Stream
 
@@ -194,7 +195,7 @@ class Fetcher:
 
     def _open_page(self, page: int, buffer: bytes | memoryview) -> None:
         data = memoryview(buffer).cast("B")
-        if checksum(data) != int(self._directory.resource_crc[page]):
+        if crc32c(data) != int(self._directory.resource_crc[page]):
             raise CorruptFileError(
                 f"checksum of dictionary page {page} differs",
                 offset=self._page_range(page)[0],

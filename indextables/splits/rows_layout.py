@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import CorruptFileError, SchemaMismatchError
-from indextables.native._rows_blocks import checksum
+from indextables.native._crc32c import crc32c
 
 MAGIC = b"ITROWS1\n"
 HEAD = struct.Struct("<8s6I2Q")
@@ -162,7 +162,7 @@ class Directory:
         for (name, kind), _ in _parts(*sizes[1:]):
             body += getattr(self, name).astype(kind).tobytes()
         body += schema
-        return bytes(body + struct.pack("<I", checksum(body)))
+        return bytes(body + struct.pack("<I", crc32c(body)))
 
     @property
     def roots(self) -> list[Stream]:
@@ -198,7 +198,7 @@ def parse_directory(data: bytes | memoryview, path: str | None) -> Directory:
     if len(view) < HEAD.size + 4 or view[:8] != MAGIC:
         raise _damaged("not a row directory", path)
     (expected,) = struct.unpack_from("<I", view, len(view) - 4)
-    if checksum(memoryview(view)[:-4]) != expected:
+    if crc32c(memoryview(view)[:-4]) != expected:
         raise _damaged("checksum of the row directory differs", path)
     _, schema_size, *counts, rows, payload = HEAD.unpack_from(view)
     parts = _parts(*counts)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import IndexTablesError, SchemaMismatchError
-from indextables.native._rows_blocks import checksum
+from indextables.native._crc32c import crc32c
 from indextables.splits.rows_encode import ColumnEncoder, Written
 from indextables.splits.rows_layout import Directory, is_native, stored_streams, streams_of
 from indextables.types import normalize_field
@@ -150,7 +150,7 @@ class RowsWriter:
         """The number of a dictionary page, which is written where it is used first."""
         if page not in self._resources:
             self._resources[page] = len(self._resource_table)
-            self._resource_table.append((self._length, len(page), checksum(page)))
+            self._resource_table.append((self._length, len(page), crc32c(page)))
             self._put(page)
         return self._resources[page]
 

@@ -17,7 +17,7 @@ import pytest
 from rows_data import LEAVES, mapped, random_array, ranged, scanned, write
 
 from indextables.errors import CorruptFileError, IndexTablesError
-from indextables.native._rows_blocks import checksum
+from indextables.native._crc32c import crc32c as checksum
 from indextables.splits.rows import RowsFile, RowsReader
 from indextables.splits.rows_layout import HEAD, parse_directory, stored_streams, streams_of
 
