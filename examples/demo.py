@@ -101,11 +101,12 @@ def run(spark: Any, folder: str) -> None:
     spark.read.format("indextables").load(table).createOrReplaceTempView("logs")
     spark.read.parquet(parquet).createOrReplaceTempView("parquet_logs")
 
-    needle = "select * from {} where request_id = md5('123456')"
-    text = "select count(*) from logs where message TEXTSEARCH 'timeout AND n123456'"
+    one = ROWS // 2
+    needle = f"select * from {{}} where request_id = md5('{one}')"
+    text = f"select count(*) from logs where message TEXTSEARCH 'timeout AND n{one}'"
     like = (
         "select count(*) from parquet_logs "
-        "where message like '%timeout%' and message like '% n123456'"
+        f"where message like '%timeout%' and message like '% n{one}'"
     )
     groups = "select status, count(*), max(latency) from {} where service = 'svc-3' group by status"
 
