@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -194,10 +195,12 @@ class BlockIndex:
         except (ValueError, KeyError, TypeError, struct.error) as error:
             self.fail(f"the footer cannot be read: {error}", footer_at)
         starts, values, rows = self._starts, self._values, self._rows
-        ascending = all((np.diff(a.astype(np.int64)) > 0).all() for a in (starts, values, rows))
-        whole = int(starts[0]) == len(MAGIC) and int(starts[-1]) == footer_at
-        adds_up = int(values[-1]) == self.distinct
-        adds_up &= int(rows[-1]) + len(self.nulls) == self.num_rows
+        ascending = all(
+            (np.diff(np.array(a, np.float64)) > 0).all() for a in (starts, values, rows)
+        )
+        whole = starts[0] == len(MAGIC) and starts[-1] == footer_at
+        adds_up = values[-1] == self.distinct
+        adds_up &= rows[-1] + len(self.nulls) == self.num_rows
         if not (ascending and whole and adds_up and values[0] == rows[0] == 0):
             self.fail("the footer's blocks do not add up", footer_at)
         if len(self.nulls) and not _inside(self.nulls, self.num_rows):
@@ -211,12 +214,13 @@ class BlockIndex:
         self.distinct = int(self.facts["distinct"])
         count = int(self.facts["blocks"])
         at = 4 + size
-        self._starts = np.frombuffer(footer, "<u8", count + 1, at)
-        self._values = np.frombuffer(footer, "<u8", count + 1, at + 8 * (count + 1))
-        self._rows = np.frombuffer(footer, "<u8", count + 1, at + 16 * (count + 1))
-        at += 24 * (count + 1)
-        self._raw_sizes = np.frombuffer(footer, "<u4", count, at)
-        self._checks = np.frombuffer(footer, "<u4", count, at + 4 * count)
+        step = 8 * (count + 1)
+        self._starts: list[int] = np.frombuffer(footer, "<u8", count + 1, at).tolist()
+        self._values: list[int] = np.frombuffer(footer, "<u8", count + 1, at + step).tolist()
+        self._rows: list[int] = np.frombuffer(footer, "<u8", count + 1, at + 2 * step).tolist()
+        at += 3 * step
+        self._raw_sizes: list[int] = np.frombuffer(footer, "<u4", count, at).tolist()
+        self._checks: list[int] = np.frombuffer(footer, "<u4", count, at + 4 * count).tolist()
         at = self._parse_fences(footer, at + 8 * count, count)
         nulls, width = struct.unpack_from("<IB", footer, at)
         if width > 4 or at + 5 + nulls * width != len(footer):
@@ -245,9 +249,7 @@ class BlockIndex:
         found = self._kept.get(number)
         if found is not None:
             return found
-        made = self._opened(
-            number, self._get(int(self._starts[number]), int(self._starts[number + 1]))
-        )
+        made = self._opened(number, self._get(self._starts[number], self._starts[number + 1]))
         with self._lock:
             self._kept[number] = made
             while len(self._kept) > KEPT_BLOCKS:
@@ -255,9 +257,9 @@ class BlockIndex:
         return made
 
     def _opened(self, number: int, frame: Any) -> Block:
-        at = int(self._starts[number])
-        size = int(self._raw_sizes[number])
-        if crc32c(frame) != int(self._checks[number]):
+        at = self._starts[number]
+        size = self._raw_sizes[number]
+        if crc32c(frame) != self._checks[number]:
             self.fail("a block's checksum differs", at)
         if not BLOCK_HEAD.size <= size <= MOST_GROWTH * len(frame):
             self.fail("a block of an impossible size", at)
@@ -266,8 +268,8 @@ class BlockIndex:
             block = Block(raw, self.kind, self._fence(number), self.num_rows)
         except (OSError, CorruptFileError) as error:
             self.fail(f"a block cannot be read: {error}", at)
-        expected = int(self._rows[number + 1] - self._rows[number])
-        if block.size != int(self._values[number + 1] - self._values[number]):
+        expected = self._rows[number + 1] - self._rows[number]
+        if block.size != self._values[number + 1] - self._values[number]:
             self.fail("a block holds another number of values than the footer says", at)
         if block.num_rows != expected:
             self.fail("a block holds another number of rows than the footer says", at)
@@ -290,11 +292,11 @@ class BlockIndex:
 
     def key_at(self, position: int) -> Key:
         number = self._number(position)
-        found = self.block(number).keys[position - int(self._values[number])]
+        found = self.block(number).keys[position - self._values[number]]
         return found if isinstance(found, bytes) else int(found)
 
     def _number(self, position: int) -> int:
-        return int(np.searchsorted(self._values, np.uint64(position), "right")) - 1
+        return bisect_right(self._values, position) - 1
 
     def lower(self, key: Key) -> int:
         number = self._block_of(key)
@@ -305,12 +307,12 @@ class BlockIndex:
         return 0 if number < 0 else self._bound(number, upper_bound, key)
 
     def _bound(self, number: int, bound: Callable[[Keys, Key], int], key: Key) -> int:
-        return int(self._values[number]) + bound(self.block(number).keys, key)
+        return self._values[number] + bound(self.block(number).keys, key)
 
     def rows_before(self, position: int) -> int:
         number = self._number(position)
-        base = int(self._rows[number])
-        inside = position - int(self._values[number])
+        base = self._rows[number]
+        inside = position - self._values[number]
         return base if inside == 0 else base + int(self.block(number).offsets[inside])
 
     def rows_between(self, start: int, stop: int) -> Rows:
@@ -320,7 +322,7 @@ class BlockIndex:
         first, last = self._number(start), self._number(stop - 1)
         parts = []
         for number in range(first, last + 1):
-            block, base = self.block(number), int(self._values[number])
+            block, base = self.block(number), self._values[number]
             parts.append(block.rows(max(0, start - base), min(block.size, stop - base)))
         found = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if not _inside(found, self.num_rows):
@@ -351,7 +353,7 @@ class BlockIndex:
     def flat(self) -> Postings:
         """The whole index decoded; for many values at once."""
         count = len(self._raw_sizes)
-        spans = [(int(self._starts[i]), int(self._starts[i + 1])) for i in range(count)]
+        spans = list(pairwise(self._starts)) if count else []
         frames = self._fetch(spans) if spans else []
         self.bytes_read += sum(map(len, frames))
         blocks = [self._opened(i, memoryview(f)) for i, f in enumerate(frames)]
@@ -373,7 +375,7 @@ class BlockIndex:
     @property
     def is_small(self) -> bool:
         """Whether the flat form fits into the memory one index may take."""
-        return int(self._raw_sizes.sum(dtype=np.int64)) + 12 * self.num_rows <= FLAT_BYTES
+        return sum(self._raw_sizes) + 12 * self.num_rows <= FLAT_BYTES
 
 
 def _inside(rows: NDArray[Any], num_rows: int) -> bool:

@@ -57,6 +57,8 @@ def planes(numbers: NDArray[Any]) -> tuple[int, bytes]:
 
 def unplanes(raw: Any, start: int, count: int, width: int, dtype: str) -> NDArray[Any]:
     """The numbers behind planes."""
+    if width == 1:
+        return np.frombuffer(raw, np.uint8, count, start).astype(dtype)
     size = np.dtype(dtype).itemsize
     stacked = np.frombuffer(raw, np.uint8, count * width, start).reshape(width, count)
     found = np.zeros((count, size), np.uint8)
