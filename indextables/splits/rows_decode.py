@@ -35,8 +35,8 @@ MAX_TEXT = 0x7FFFFFFF - PAD
 NO_BYTES = np.zeros(0, np.uint8)
 
 
-class TooMuchTextError(IndexTablesError):
-    """The strings of one column do not fit one Arrow array; ask for fewer rows at a time."""
+class TooMuchText(IndexTablesError):  # noqa: N818
+    """Inside the reader only: the strings of a column do not fit one Arrow array."""
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ def _text(node: Projected, got: Fetched, spans: Spans) -> pa.Array:
     lexicons = Lexicons(got.resources, got.which)
     bound = text_bound(got.blocks, spans, lexicons)
     if bound > MAX_TEXT:
-        raise TooMuchTextError(
+        raise TooMuchText(
             f"column '{node.stream.name}' has over 2 GB of text in {spans.total} rows",
             hint="Read fewer rows at a time",
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.native._rows_blocks import Spans
-from indextables.splits.rows_decode import Fetched, TooMuchTextError, build
+from indextables.splits.rows_decode import Fetched, TooMuchText, build
 from indextables.splits.rows_fetch import Column, Fetcher, ReadRanges
 from indextables.splits.rows_layout import parse_directory, stored_streams
 from indextables.splits.rows_project import Projected, project
@@ -71,7 +71,10 @@ class RowsReader:
         if len(wanted) > 1 and bool(np.any(wanted[1:] < wanted[:-1])):
             order = np.argsort(wanted, kind="stable")
             wanted = wanted[order]
-        batch = self._read(columns, len(wanted), lambda c: c.locate(wanted))
+        try:
+            batch = self._read(columns, len(wanted), lambda c: c.locate(wanted))
+        except TooMuchText as error:
+            raise IndexTablesError(error.message, path=self._path, hint=error.hint) from error
         if order is None:
             return batch
         back = np.empty(len(order), np.int64)
@@ -122,7 +125,7 @@ class RowsReader:
         """One batch of neighbouring rows, or several where its text would not fit one array."""
         try:
             yield self._read(columns, stop - start, lambda c: c.between(start, stop))
-        except TooMuchTextError:
+        except TooMuchText:
             if stop - start == 1:
                 raise
             middle = (start + stop) // 2

@@ -51,12 +51,16 @@ class RowsWriter:
             )
         if block_rows is not None and (block_rows < 1 or block_rows & (block_rows - 1)):
             raise IndexTablesError(f"block_rows must be a power of two, not {block_rows}")
-        self.schema = pa.schema([f if is_native(f.type) else normalize_field(f) for f in schema])
+        self.schema = pa.schema(
+            [f if is_native(f.type) else normalize_field(f) for f in schema],
+            metadata=schema.metadata,
+        )
         roots = streams_of(self.schema)
         self._encoders = [ColumnEncoder(root, compression, block_rows) for root in roots]
         self._streams = len(stored_streams(roots))
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
+        self._waiting_bytes = 0
         self._pages: list[bytes | memoryview] = []
         self._length = 0
         self._chunk_rows: list[int] = []
@@ -73,15 +77,18 @@ class RowsWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows of ``batch``, whose columns are found by name."""
-        batch = self._conform(batch)
+        row_bytes = max(batch.nbytes // max(batch.num_rows, 1), 1)
         at = 0
         while at < batch.num_rows:
-            take = min(CHUNK_ROWS - self._waiting_rows, batch.num_rows - at)
-            piece = batch.slice(at, take)
+            room = min(CHUNK_ROWS - self._waiting_rows, max(CHUNK_BYTES // row_bytes, 1))
+            piece = self._conform(batch.slice(at, room))
+            if self._waiting_bytes + piece.nbytes > CHUNK_BYTES:
+                self._flush()
             self._waiting.append(piece)
-            self._waiting_rows += take
-            at += take
-            if self._waiting_rows >= CHUNK_ROWS or self._waiting_bytes() >= CHUNK_BYTES:
+            self._waiting_rows += piece.num_rows
+            self._waiting_bytes += piece.nbytes
+            at += piece.num_rows
+            if self._waiting_rows >= CHUNK_ROWS:
                 self._flush()
 
     def finish(self) -> RowsFile:
@@ -106,11 +113,6 @@ class RowsWriter:
         )
         return RowsFile(self._pages, directory.to_bytes(), directory.num_rows, self.schema)
 
-    def _waiting_bytes(self) -> int:
-        return sum(piece.get_total_buffer_size() for piece in self._waiting[-1:]) and sum(
-            piece.nbytes for piece in self._waiting
-        )
-
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.equals(self.schema):
             return batch
@@ -129,7 +131,7 @@ class RowsWriter:
         if not self._waiting_rows:
             return
         rows, pieces = self._waiting_rows, self._waiting
-        self._waiting, self._waiting_rows = [], 0
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
         for index, encoder in enumerate(self._encoders):
             parts = [piece.column(index) for piece in pieces]
             array = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -192,6 +192,33 @@ def test_buffers_of_any_byte_format_are_read(table: pa.Table) -> None:
     assert scanned(held).equals(table)
 
 
+def test_no_columns_at_all() -> None:
+    writer = RowsWriter(pa.schema([]))
+    three = pa.table({"x": [1, 2, 3]}).to_batches()[0]
+    writer.write(three.select([]))
+    file = writer.finish()
+    reader = mapped(file, b"".join(file.pages))
+    assert (file.num_rows, reader.num_rows) == (3, 3)
+    assert [batch.num_rows for batch in reader.scan()] == [3]
+
+
+def test_chunks_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from indextables.splits import rows_write
+
+    monkeypatch.setattr(rows_write, "CHUNK_BYTES", 10_000)
+    table = pa.table({"a": pa.array(["x" * (i % 400) for i in range(500)], pa.large_string())})
+    file, payload = write(table, batch_rows=30)
+    reader = mapped(file, payload)
+    assert 8 <= len(reader._directory.chunk_rows) <= 40
+    assert scanned(reader)["a"].to_pylist() == table["a"].to_pylist()
+
+
+def test_schema_metadata_is_kept() -> None:
+    schema = pa.schema([pa.field("a", pa.int32(), metadata={"k": "v"})], metadata={"x": "y"})
+    file, payload = write(pa.table({"a": [1]}, schema=schema))
+    assert mapped(file, payload).schema.equals(schema, check_metadata=True)
+
+
 def test_text_beyond_one_arrow_array_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     from indextables.splits import rows_decode
 
