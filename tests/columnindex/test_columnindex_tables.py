@@ -262,3 +262,20 @@ def test_sql_and_explain(path: str) -> None:
         "dropped"
     ]
     assert table.version < indextables.open(path).version
+
+
+def test_tasks_take_their_indexes_along(path: str) -> None:
+    import pickle
+
+    from indextables.table.execute import read_task
+
+    indextables.open(path).create_index("email")
+    table = indextables.open(path)
+    query = "email = 'u7@x.org'"
+    expected = table.count(query)
+    columnindex.forget_indexes()
+    METRICS.reset()
+    tasks = pickle.loads(pickle.dumps(table.plan(query).tasks))
+    batches = [b for t in tasks for b in read_task(table.store, t, table.schema, table.config)]
+    assert sum(b.num_rows for b in batches) == expected
+    assert METRICS.lookups[("email", "hit")] == len(tasks)
