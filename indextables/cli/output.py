@@ -1,7 +1,9 @@
 """How results reach the terminal: aligned tables for people, JSON for programs.
 
-A table never grows wider than the terminal (80 columns when there is none): long cells are cut in
-the middle, and a single row is shown as a list of fields instead.
+Nothing grows wider than the terminal (80 columns when there is none). Headers are stacked at their
+underscores, long or nested cells are cut in the middle; numbers and moments never are, and a
+last column of prose is wrapped. Rows that still do not fit, and a single row, are shown as lists of
+fields. The table's own path, which was just typed, is left out of grids.
 """
 
 from __future__ import annotations
@@ -9,12 +11,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 WIDEST_CELL = 60
+READABLE = 30
+PREFIX = "spark.indextables."
 
 
 def emit(rows: Sequence[dict[str, Any]], as_json: bool, empty: str = "nothing found") -> None:
@@ -56,7 +62,9 @@ def text(value: Any) -> str:
         return f"{value:,.3g}" if abs(value) < 1 else f"{value:,.2f}"
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
-    if isinstance(value, dict | list | tuple):
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={text(item)}" for name, item in value.items()) or "-"
+    if isinstance(value, list | tuple):
         return json.dumps(value, default=plain, ensure_ascii=False)
     return " ".join(str(value).split())
 
@@ -72,10 +80,32 @@ def cut(value: str, width: int) -> str:
 
 
 def record(row: dict[str, Any]) -> str:
-    """One row as a list of fields; nested fields are indented."""
+    """One row as a list of fields; nested fields are indented, prose is wrapped."""
     flat = dict(flatten(row))
     width = max(map(len, flat), default=0)
-    return "\n".join(f"{name:<{width}}  {text(value)}" for name, value in flat.items())
+    room = max(20, terminal_width() - width - 2)
+    lines = []
+    for name, value in flat.items():
+        first, *more = _shown(text(value) or "-", room)
+        lines.append(f"{name:<{width}}  {first}")
+        lines += [" " * (width + 2) + rest for rest in more]
+    return "\n".join(lines)
+
+
+def _shown(value: str, room: int) -> list[str]:
+    """Prose is wrapped, JSON is cut, a path stays whole so that it can be copied."""
+    return [cut(value, room)] if value.startswith(("{", "[")) else wrapped(value, room)
+
+
+def records(rows: Sequence[dict[str, Any]]) -> str:
+    """Several rows as lists of the fields they have."""
+    known = [{n: v for n, v in row.items() if v is not None} for row in rows]
+    return "\n\n".join(record(row) for row in known)
+
+
+def wrapped(value: str, width: int) -> list[str]:
+    """The text in lines of that width; a word that is longer stays whole."""
+    return textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def flatten(row: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -88,31 +118,89 @@ def flatten(row: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return found
 
 
+@dataclass
+class Column:
+    """One column of a grid: its cells, and how narrow it may become."""
+
+    name: str
+    values: list[Any]
+
+    def __post_init__(self) -> None:
+        self.cells = [text(v).removeprefix(PREFIX) for v in self.values]
+        self.is_number = all(isinstance(v, int | float | None) for v in self.values)
+        self.is_nested = any(isinstance(v, dict | list | tuple) for v in self.values)
+        fixed = self.is_number or all(isinstance(v, datetime | date | None) for v in self.values)
+        self.widest = max(map(len, self.cells))
+        word = max(map(len, _pieces(self.name)))
+        least = self.widest if fixed else min(self.widest, 8 if self.is_nested else 12)
+        self.floor = max(word, least)
+        self.width = max(len(self.name), self.widest)
+
+    def heading(self) -> list[str]:
+        """The name, stacked at its underscores to fit the width."""
+        lines = [""]
+        for piece in _pieces(self.name):
+            if lines[-1] and len(lines[-1] + piece) > self.width:
+                lines.append("")
+            lines[-1] += piece
+        return [self.aligned(line) for line in lines]
+
+    def aligned(self, value: str) -> str:
+        return value.rjust(self.width) if self.is_number else value.ljust(self.width)
+
+
+def _pieces(name: str) -> list[str]:
+    words = name.split("_")
+    return [f"{word}_" for word in words[:-1]] + words[-1:]
+
+
 def grid(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as aligned columns; empty columns are left out, wide ones are cut to fit."""
-    names = [n for n in rows[0] if any(row.get(n) is not None for row in rows)]
-    cells = [[cut(text(row.get(n)), WIDEST_CELL) for n in names] for row in rows]
-    widths = [max(len(n), *(len(line[i]) for line in cells)) for i, n in enumerate(names)]
-    fit(widths, terminal_width())
-    numeric = [all(isinstance(r.get(n), int | float | None) for r in rows) for n in names]
-    lines = [_line(names, widths, [False] * len(names)), _line(["-" * w for w in widths], widths)]
-    lines += [_line(line, widths, numeric) for line in cells]
-    return "\n".join(line.rstrip() for line in lines)
+    """Rows as aligned columns, or as lists of fields when they do not fit."""
+    names = [n for n in rows[0] if n != "table_path" and any(r.get(n) is not None for r in rows)]
+    columns = [Column(n, [row.get(n) for row in rows]) for n in names]
+    if not columns or not fit(columns, terminal_width()):
+        return records(rows)
+    headings = [column.heading() for column in columns]
+    height = max(map(len, headings))
+    lines = []
+    for i in range(height):
+        stacked = zip(headings, columns, strict=True)
+        lines.append([(h[i] if i < len(h) else " " * c.width) for h, c in stacked])
+    lines.append(["-" * column.width for column in columns])
+    for i in range(len(rows)):
+        lines += _row(columns, i)
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def fit(widths: list[int], most: int) -> None:
-    """Shrink the widest columns until the line fits."""
-    while sum(widths) + 2 * (len(widths) - 1) > most and max(widths) > 8:
-        widths[widths.index(max(widths))] -= 1
+def _row(columns: Sequence[Column], i: int) -> list[list[str]]:
+    """The lines of one row: several where the last column is prose that is wrapped."""
+    *others, last = columns
+    start = [c.aligned(cut(c.cells[i], c.width)) for c in others]
+    prose = wrapped(last.cells[i], last.width)
+    if last.is_nested or last.is_number or max(map(len, prose)) > last.width:
+        prose = [cut(last.cells[i], last.width)]
+    blank = [" " * c.width for c in others]
+    return [[*(blank if k else start), last.aligned(line)] for k, line in enumerate(prose)]
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] | None = None) -> str:
-    sides = right or [False] * len(cells)
-    shown = (cut(c, w) for c, w in zip(cells, widths, strict=True))
-    parts = (
-        c.rjust(w) if side else c.ljust(w) for c, w, side in zip(shown, widths, sides, strict=True)
+def fit(columns: Sequence[Column], most: int) -> bool:
+    """Narrow the columns until a line fits: headers, then long or nested cells, then texts."""
+    for column in columns:
+        column.width = min(column.width, max(WIDEST_CELL, column.floor))
+    stages: tuple[Callable[[Column], int], ...] = (
+        lambda c: max(c.widest, c.floor),
+        lambda c: c.floor if c.is_nested else max(c.floor, min(c.width, READABLE)),
+        lambda c: c.floor,
     )
-    return "  ".join(parts)
+    for least in stages:
+        while (over := sum(c.width + 2 for c in columns) - 2 - most) > 0:
+            widest = max(columns, key=lambda c: (c.width - least(c) > 0, c.width))
+            if widest.width <= least(widest):
+                break
+            widest.width -= 1
+        if over <= 0:
+            return True
+    return False
 
 
 def terminal_width() -> int:

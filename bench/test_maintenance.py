@@ -1,0 +1,92 @@
+"""Maintenance: merging against writing the same rows again, and a purge of 100,000 files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import indextables
+from indextables import maintenance
+from indextables.log.log import TransactionLog
+
+Report = Callable[..., Any]
+OPTIONS = {"spark.indextables.xref.autoIndex.enabled": "false"}
+ROWS = 200_000
+SPLITS = 40
+STRAYS = 100_000
+YEAR_S = 365 * 86_400
+
+
+def rows() -> pa.Table:
+    rng = np.random.default_rng(1)
+    words = np.array([f"word{i}" for i in range(5_000)])
+    picks = rng.integers(0, len(words), (ROWS, 8))
+    return pa.table(
+        {
+            "id": np.arange(ROWS),
+            "host": [f"host-{i}" for i in rng.integers(0, 500, ROWS)],
+            "x": rng.random(ROWS),
+            "msg": [" ".join(line) for line in words[picks].tolist()],
+        }
+    )
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Processor time of the process: both sides may use threads."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def test_merge_against_writing_again(tmp_path: Path, report: Report) -> None:
+    data = rows()
+    best = [float("inf"), float("inf")]
+    size = 0
+    for turn in range(2):
+        path, again = str(tmp_path / f"merged{turn}"), str(tmp_path / f"again{turn}")
+        small = ROWS // SPLITS
+        indextables.write(data, path, text=["msg"], rows_per_split=small, options=OPTIONS)
+        table = indextables.open(path)
+        assert table.snapshot.num_files == SPLITS
+        size = table.snapshot.num_bytes
+        best[0] = min(best[0], seconds(table.merge))
+        assert indextables.open(path).snapshot.num_files == 1
+
+        def write_again(place: str = again) -> None:
+            indextables.write(data, place, text=["msg"], options=OPTIONS)
+
+        best[1] = min(best[1], seconds(write_again))
+    report(f"merge {SPLITS} splits, {size / 1e6:.0f} MB", best[0], best[1], "write the rows again")
+    ours, peer = (size / 1e6 / b for b in best)
+    report("merge throughput", ours, peer, "write the rows again", unit="MB/s")
+
+
+def test_purge_of_many_files(tmp_path: Path, report: Report) -> None:
+    path = tmp_path / "table"
+    indextables.write(pa.table({"id": [1, 2, 3]}), str(path), options=OPTIONS)
+    strays = [path / f"stray-{i:06d}.split" for i in range(STRAYS)]
+    long_ago = time.time() - YEAR_S
+    for stray in strays:
+        os.close(os.open(stray, os.O_CREAT | os.O_WRONLY))
+        os.utime(stray, (long_ago, long_ago))
+    log = TransactionLog.open(str(path))
+    start = time.perf_counter()
+    result = maintenance.purge(log)
+    ours = time.perf_counter() - start
+    assert result.metrics.orphaned_files_deleted == STRAYS
+    assert indextables.open(str(path)).count() == 3
+    for stray in strays:
+        os.close(os.open(stray, os.O_CREAT | os.O_WRONLY))
+    start = time.perf_counter()
+    for entry in list(os.scandir(path)):
+        if entry.name.startswith("stray-"):
+            entry.stat()
+            os.unlink(entry.path)
+    peer = time.perf_counter() - start
+    report(f"purge {STRAYS:,} files, local", ours, peer, "scandir, stat, unlink")
