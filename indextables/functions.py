@@ -77,9 +77,8 @@ def ranges(column: Any, *buckets: tuple[str, float | None, float | None]) -> Any
 def _search(name: str, column: Any, query: str) -> Any:
     from pyspark.sql import functions as f
 
-    if isinstance(column, str) and column == "*":
-        return f.call_function(f"{name}all", f.lit(query))
-    return f.call_function(name, _column(column), f.lit(query))
+    every = isinstance(column, str) and column == "*"
+    return f.call_function(name, _column("_indexall" if every else column), f.lit(query))
 
 
 def _column(column: Any) -> Any:

@@ -79,7 +79,7 @@ def rewritten(text: str) -> str:
         first = _operand_start(found, last)
         name, query = token.text.lower(), found[i + 1].text
         column = text[found[first].start : found[last].end]
-        call = f"{name}all({query})" if column == "*" else f"{name}({column}, {query})"
+        call = f"{name}({'_indexall' if column == '*' else column}, {query})"
         pieces += [text[at : found[first].start], f"(NOT {call})" if negated else call]
         at = found[i + 1].end
     return "".join(pieces) + text[at:]

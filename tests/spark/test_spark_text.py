@@ -26,7 +26,7 @@ from indextables.spark.sqltext import rewritten
         ("a TEXTSEARCH 'x'", "textsearch(a, 'x')"),
         ("t.a.b textsearch 'x y'", "textsearch(t.a.b, 'x y')"),
         ('`odd name` FieldMatch "x"', 'fieldmatch(`odd name`, "x")'),
-        ("* indexquery 'x'", "indexqueryall('x')"),
+        ("* indexquery 'x'", "indexquery(_indexall, 'x')"),
         ("a NOT TEXTSEARCH 'x' AND b = 1", "(NOT textsearch(a, 'x')) AND b = 1"),
         ("a TEXTSEARCH 'it''s \\' ok'", "textsearch(a, 'it''s \\' ok')"),
         ("textsearch TEXTSEARCH 'x'", "textsearch(textsearch, 'x')"),
@@ -70,15 +70,14 @@ def test_every_field(world: World, spark: Any, tmp_path: Path) -> None:
     frame = spark.sql("select * from values (1, 'red fox', 'x'), (2, 'dog', 'red') as t(id, a, b)")
     text = {"spark.indextables.indexing.typemap.text": "a,b"}
     frame.write.format("indextables").options(**text).save(path)
-    spark.read.format("indextables").load(path).createOrReplaceTempView("every_field")
-    assert ids(spark.sql("select id from every_field where * TEXTSEARCH 'red'")) == [1, 2]
-    assert ids(spark.sql("select id from every_field where not * TEXTSEARCH 'fox'")) == [2]
-    query = f"select id from indextables.`{path}` where _indexall TEXTSEARCH 'dog'"
-    assert ids(spark.sql(query)) == [2]
+    query = f"select id from indextables.`{path}` where "
+    assert ids(spark.sql(query + "* TEXTSEARCH 'red'")) == [1, 2]
+    assert ids(spark.sql(query + "not * TEXTSEARCH 'fox'")) == [2]
+    assert ids(spark.sql(query + "_indexall TEXTSEARCH 'dog'")) == [2]
     found = spark.read.format("indextables").load(path).filter(textsearch("*", "fox"))
     assert ids(found) == [1]
     with pytest.raises(Exception, match="tokenised"):
-        world.spark.sql("select id from t_l2 where * TEXTSEARCH 'x'").collect()
+        spark.sql(f"select id from indextables.`{world.path}` where * TEXTSEARCH 'x'").collect()
 
 
 def test_or_with_a_plain_filter(world: World) -> None:
