@@ -176,6 +176,14 @@ class Segment(ABC):
     def texts(self, name: str) -> StringColumn | None:
         """A text field; ``None`` when no entry has it."""
 
+    def distinct(self, name: str) -> list[str]:
+        """The texts that occur in a text field, in order of first appearance."""
+        column = self.texts(name)
+        if column is None:
+            return []
+        found: list[str] = column.to_arrow().drop_null().unique().to_pylist()
+        return found
+
     @abstractmethod
     def map_keys(self, name: str) -> Sequence[str]:
         """The keys that occur in a map field."""

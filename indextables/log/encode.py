@@ -9,9 +9,9 @@ bounded by one manifest.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +33,11 @@ from indextables.log.columns import (
 from indextables.log.entries import segment_of_columns
 from indextables.log.filecolumns import FileColumns
 from indextables.log.manifest import Bounds
+from indextables.log.mappings import MappingColumns
 from indextables.native._avro import decode_entries
 from indextables.native._avro_write import EntryEncoder
 
+Source: TypeAlias = tuple[str, Any, list[tuple[str | None, Any]]]
 ENTRIES_PER_BLOCK = 4096
 PACKED_ROWS = 16384
 _SCHEMA_TEXT = json.dumps(FILE_ENTRY).encode()
@@ -53,9 +55,21 @@ class EncodedManifest:
 
 
 class ManifestEncoder:
-    """Encodes files of one table; ``partitions`` are its partition columns."""
+    """Encodes files of one table; ``partitions`` are its partition columns.
 
-    def __init__(self, schema: pa.Schema, partitions: Sequence[str], config: Config) -> None:
+    ``renamed`` are references of document mappings that change; ``registry`` gathers the mappings
+    that stood inline in entries and are now referred to.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        partitions: Sequence[str],
+        config: Config,
+        renamed: Mapping[str, str] | None = None,
+    ) -> None:
+        self.registry: dict[str, str] = {}
+        self._renamed = renamed or {}
         self._schema = schema
         self._partitions = tuple(partitions)
         self._config = config
@@ -72,7 +86,9 @@ class ManifestEncoder:
             yield from self._encode(batch, np.arange(batch.num_files))
 
     def _encode(self, loose: FileColumns, order: Int64s) -> Iterator[EncodedManifest]:
-        encoder = EntryEncoder(_sources(loose), loose.num_files)
+        mappings = MappingColumns(loose, self._renamed)
+        self.registry.update(mappings.registry)
+        encoder = EntryEncoder(_sources(loose, mappings.columns), loose.num_files)
         versions = np.maximum(loose.int_column("addedAtVersion"), 0)
         for first in range(0, len(order), self._size):
             rows = order[first : first + self._size]
@@ -114,14 +130,21 @@ def _part(loose: FileColumns, first: int, last: int) -> FileColumns:
     return FileColumns(loose.segments[first:last], loose.live[first:last])
 
 
-def _sources(loose: FileColumns) -> list[tuple[str, Any, list[tuple[str | None, Any]]]]:
-    """Every field of the schema as the encoder wants it."""
-    return [_source(loose, f["name"], isinstance(f["type"], list)) for f in FILE_ENTRY["fields"]]
+def _sources(
+    loose: FileColumns, replaced: Mapping[str, StringColumn] | None = None
+) -> list[Source]:
+    """Every field of the schema as the encoder wants it; ``replaced`` are text fields."""
+    found: list[Source] = []
+    for field in FILE_ENTRY["fields"]:
+        name, optional = field["name"], isinstance(field["type"], list)
+        if replaced and name in replaced:
+            found.append(("optional_text", None, [(None, replaced[name])]))
+        else:
+            found.append(_source(loose, name, optional))
+    return found
 
 
-def _source(
-    loose: FileColumns, name: str, optional: bool
-) -> tuple[str, Any, list[tuple[str | None, Any]]]:
+def _source(loose: FileColumns, name: str, optional: bool) -> Source:
     kind = FIELD_BY_NAME[name].kind
     if kind == "bool":
         return "boolean", loose.int_column(name), []

@@ -234,6 +234,10 @@ class FileColumns:
     def _text_column(self, name: str) -> StringColumn | None:
         return self._keep(("text", name), lambda: self._join_texts(lambda s: s.texts(name)))
 
+    def distinct(self, name: str) -> list[str]:
+        """The texts of a field that occur in the segments, dead entries included."""
+        return list(dict.fromkeys(text for s in self.segments for text in s.distinct(name)))
+
     def text_column(self, name: str) -> StringColumn:
         """Any text field by its name in the log."""
         found = self._text_column(name)

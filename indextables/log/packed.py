@@ -267,6 +267,17 @@ class PackedSegment(Segment):
         column = self.text_columns.get(name)
         return None if column is None else column.to_column()
 
+    def distinct(self, name: str) -> list[str]:
+        column = self.text_columns.get(name)
+        if (
+            column is None
+            or column.skeletons is None
+            or any(s.data is not None for s in column.slots)
+        ):
+            return super().distinct(name)
+        slots = [slot.base for slot in column.slots]
+        return list(dict.fromkeys(render(s, slots).decode() for s in column.skeletons))
+
     def map_keys(self, name: str) -> Sequence[str]:
         found = self.map_columns.get(name)
         return () if found is None else list(found.columns)

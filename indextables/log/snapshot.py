@@ -26,7 +26,6 @@ from indextables.log.columns import (
     UNKNOWN,
     Mask,
     Segment,
-    StringColumn,
 )
 from indextables.log.filecolumns import FileColumns
 from indextables.log.ledger import ColumnIndexes, Ledger
@@ -94,6 +93,7 @@ class Snapshot(FileColumns):
 
     def rebase(
         self,
+        ledger: Ledger,
         segments: Sequence[Segment],
         live: Sequence[Mask | None],
         manifests: Sequence[ManifestInfo],
@@ -104,7 +104,7 @@ class Snapshot(FileColumns):
         manifests instead of writing the same files again. This snapshot itself does not change.
         """
         self._grown_from = Snapshot(
-            self.version, self.timestamp_ms, self.ledger, segments, live, manifests=manifests
+            self.version, self.timestamp_ms, ledger, segments, live, manifests=manifests
         )
 
     def with_source(self, source: SnapshotSource | None) -> Snapshot:
@@ -188,17 +188,9 @@ class Snapshot(FileColumns):
         return DocMapping(tuple(fields.values())) if fields else None
 
     def _mapping_texts(self) -> list[str]:
-        inline = self._text_column("docMappingJson")
-        refs = self._text_column("docMappingRef")
-        texts: dict[str, None] = {}
-        if refs is not None:
-            known = _distinct(refs)
-            texts.update(
-                {self.ledger.registry[r]: None for r in known if r in self.ledger.registry}
-            )
-        if inline is not None:
-            texts.update(dict.fromkeys(_distinct(inline)))
-        return list(texts)
+        known = self.ledger.registry
+        refs = [known[ref] for ref in self.distinct("docMappingRef") if ref in known]
+        return list(dict.fromkeys([*refs, *self.distinct("docMappingJson")]))
 
     def _mapping_of(self, text: str | None) -> DocMapping | None:
         if text is None:
@@ -284,8 +276,3 @@ def _replay(
     return Snapshot(
         version, timestamp_ms, tail.ledger, segments, live, manifests=manifests, source=source
     )
-
-
-def _distinct(column: StringColumn) -> list[str]:
-    found: list[str] = column.to_arrow().drop_null().unique().to_pylist()
-    return found

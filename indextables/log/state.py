@@ -17,8 +17,8 @@ import io
 import json
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from indextables.config import Config
@@ -40,6 +40,7 @@ from indextables.log.filecolumns import FileColumns
 from indextables.log.ledger import Ledger, ledger_to_json
 from indextables.log.localcache import MIN_ENTRIES, CachedColumns, LocalCache
 from indextables.log.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
+from indextables.log.mappings import renamed_references
 from indextables.log.replay import hide, hide_earlier_duplicates
 from indextables.log.snapshot import Snapshot, SnapshotSource
 from indextables.log.versions import LOG_DIR, state_dir
@@ -205,15 +206,21 @@ def write_state(
     """Write ``snapshot`` as the state of its version; base manifests are shared where possible."""
     config = config or Config()
     layout = choose_layout(snapshot, config, force=force_compaction)
-    if not _all_there(store, layout):
+    threshold = config["state.schema.renormalizeThreshold"]
+    renamed = renamed_references(snapshot, snapshot.ledger.registry, threshold)
+    if renamed:
+        layout = Layout(FULL, "document mappings get canonical references", ())
+    elif not _all_there(store, layout):
         layout = Layout(FULL, "a base manifest is gone", ())
-    written = _write_manifests(store, snapshot, layout, config)
+    encoder = ManifestEncoder(snapshot.schema, snapshot.partition_columns, config, renamed)
+    written = _write_manifests(store, snapshot, layout, encoder)
+    registry = _registry(snapshot, renamed, encoder.registry)
     infos = [info for info, _ in written]
-    state = _state_of(snapshot, layout, infos, now_ms or int(time.time() * 1000))
+    state = _state_of(snapshot, layout, infos, registry, now_ms or int(time.time() * 1000))
     there = _put_state(store, state, ledger_to_json(snapshot.ledger), config, as_json)
-    if not _all_there(store, layout):
-        raise _withdrawn(store, state, as_json)
     if not there:
+        if not _all_there(store, layout):
+            raise _withdrawn(store, state, as_json)
         _rebase(snapshot, layout, written, state)
     return StateWrite(
         version=snapshot.version,
@@ -237,7 +244,16 @@ def _rebase(
     for _, fresh in written:
         segments += fresh
         live += [None] * len(fresh)
-    snapshot.rebase(segments, live, state.manifests)
+    ledger = replace(snapshot.ledger, registry=state.schema_registry)
+    snapshot.rebase(ledger, segments, live, state.manifests)
+
+
+def _registry(
+    snapshot: Snapshot, renamed: Mapping[str, str], inline: Mapping[str, str]
+) -> dict[str, str]:
+    """Every mapping that an entry of the new state may refer to."""
+    known = snapshot.ledger.registry
+    return {**known, **{new: known[old] for old, new in renamed.items()}, **inline}
 
 
 def _withdrawn(store: Store, state: StateManifest, as_json: bool) -> IndexTablesError:
@@ -266,11 +282,10 @@ def _all_there(store: Store, layout: Layout) -> bool:
 
 
 def _write_manifests(
-    store: Store, snapshot: Snapshot, layout: Layout, config: Config
+    store: Store, snapshot: Snapshot, layout: Layout, encoder: ManifestEncoder
 ) -> list[Written]:
     """Store the live files that no kept manifest holds; also give them as segments."""
     written = []
-    encoder = ManifestEncoder(snapshot.schema, snapshot.partition_columns, config)
     for encoded in encoder.encode(_loose(snapshot, layout), sort=layout.kind == FULL):
         info = ManifestInfo(
             path=f"{MANIFESTS_DIR}/manifest-{uuid.uuid4().hex[:16]}.avro",
@@ -292,7 +307,11 @@ def _loose(snapshot: Snapshot, layout: Layout) -> FileColumns:
 
 
 def _state_of(
-    snapshot: Snapshot, layout: Layout, written: list[ManifestInfo], now_ms: int
+    snapshot: Snapshot,
+    layout: Layout,
+    written: list[ManifestInfo],
+    registry: Mapping[str, str],
+    now_ms: int,
 ) -> StateManifest:
     kept = [
         ManifestInfo(
@@ -316,7 +335,7 @@ def _state_of(
         total_bytes=snapshot.num_bytes,
         manifests=(*kept, *written),
         tombstones=tuple(tombstones),
-        schema_registry=snapshot.ledger.registry,
+        schema_registry=registry,
         protocol_version=4,
         metadata=snapshot.metadata,
     )

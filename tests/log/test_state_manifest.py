@@ -20,6 +20,8 @@ from indextables.log.bounds import column_bounds, trusted_bounds
 from indextables.log.compaction import choose_layout
 from indextables.log.ledger import Ledger
 from indextables.log.manifest import resolve
+from indextables.log.schema_registry import reference_of
+from indextables.log.snapshot import Snapshot
 from indextables.log.state import decode_state, load_state, read_state, write_state
 
 CONFIG = Config({"state.cache.enabled": False})
@@ -221,6 +223,46 @@ def test_triggers_of_compaction(rng: Any) -> None:
     again = layout_after(base, [AddFile(paths[0], size=1)])
     assert again.kind == "incremental"
     assert len(again.kept) == 3
+
+
+# -- document mappings --------------------------------------------------------------------------
+
+
+def test_many_references_are_made_canonical() -> None:
+    """Eight spellings of one mapping under eight references become one."""
+    spellings = [
+        json.dumps([{"name": "id", "type": "i64", "fast": True}], indent=k) for k in range(8)
+    ]
+    facts = metadata(**{f"docMappingSchema.ref{k}": t for k, t in enumerate(spellings)})
+    adds = [AddFile(f"p{k}", size=1, doc_mapping_ref=f"ref{k % 8}") for k in range(30)]
+    adds.append(AddFile("lost", size=1, doc_mapping_ref="text is lost"))
+    snapshot = Snapshot.from_replay([(0, 1, [Protocol(4, 4), facts]), (1, 1, adds)])
+    store = memory_store()
+    write_state(store, snapshot, config=CONFIG)
+    loaded = load_state(store, read_state(store, 1), config=CONFIG)
+    refs = {file.doc_mapping_ref for file in loaded.files()}
+    assert refs == {reference_of(spellings[0]), "text is lost"}
+    assert all(loaded.doc_mapping(k).names == ["id"] for k in range(30))
+    grown = snapshot.with_versions([(2, 1, [AddFile("new", size=1, doc_mapping_ref="ref3")])])
+    assert write_state(store, grown, config=CONFIG).kind == "incremental"
+    again = load_state(store, read_state(store, 2), config=CONFIG)
+    assert all(again.doc_mapping(k).names == ["id"] for k in (0, again.index_of("new")))
+
+
+def test_inline_mappings_move_to_the_registry() -> None:
+    text = '[{"name":"id","type":"i64"}]'
+    adds = [AddFile(f"p{k}", size=1, doc_mapping_json=text) for k in range(5)]
+    adds.append(AddFile("plain", size=1))
+    snapshot = replayed(list(adds))
+    store = memory_store()
+    write_state(store, snapshot, config=CONFIG)
+    state = read_state(store, 1)
+    assert state.schema_registry == {reference_of(text): text}
+    loaded = load_state(store, state, config=CONFIG)
+    assert [file.doc_mapping_ref for file in loaded.files()] == [reference_of(text)] * 5 + [None]
+    assert all(file.doc_mapping_json is None for file in loaded.files())
+    grown = snapshot.with_versions([(2, 1, [AddFile("q", size=1)])])
+    assert grown.doc_mapping(0).names == ["id"]
 
 
 # -- bounds -------------------------------------------------------------------------------------
