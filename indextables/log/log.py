@@ -49,7 +49,7 @@ from indextables.log.loader import (
 from indextables.log.protocol import AVRO_STATE, check_readable, protocol_of, supports
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
-from indextables.log.versions import LOG_DIR, list_log, version_path
+from indextables.log.versions import LOG_DIR, LogListing, list_log, version_path
 from indextables.log.xrefs import XRefMethods
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.commit import commit_slot
@@ -215,7 +215,7 @@ class TransactionLog(XRefMethods):
             return None
         if not run:
             return cached, newest
-        changes = self.changes(cached.version, reached)
+        changes = self._changes(cached.version, reached, listing)
         if changes is None:
             return None
         snapshot = self._checked(cached.with_versions(changes))
@@ -253,6 +253,11 @@ class TransactionLog(XRefMethods):
 
     def changes(self, after: int, until: int) -> list[VersionActions] | None:
         """The versions in between, ``None`` when the log no longer has them all."""
+        return self._changes(after, until, None)
+
+    def _changes(
+        self, after: int, until: int, listing: LogListing | None
+    ) -> list[VersionActions] | None:
         if after >= until:
             return []
         table = self._key or self._table_key()
@@ -264,7 +269,7 @@ class TransactionLog(XRefMethods):
                 known[version] = kept
         missing = [version for version in wanted if version not in known]
         if missing:
-            listing = list_log(self.store, missing[0])
+            listing = listing or list_log(self.store, missing[0])
             if any(version not in listing.versions for version in missing):
                 return None
             try:

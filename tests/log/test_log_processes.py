@@ -146,6 +146,7 @@ def test_eight_processes_on_s3(server: str, request: pytest.FixtureRequest) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 @pytest.mark.server
 @pytest.mark.parametrize("server", ["s3_ministack", "s3_seaweed"])
 def test_eight_processes_on_s3_at_length(server: str, request: pytest.FixtureRequest) -> None:
