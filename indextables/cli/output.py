@@ -132,7 +132,7 @@ class Column:
         fixed = self.is_number or all(isinstance(v, datetime | date | None) for v in self.values)
         self.widest = max(map(len, self.cells))
         word = max(map(len, _pieces(self.name)))
-        least = self.widest if fixed else min(self.widest, 8 if self.is_nested else 12)
+        least = self.widest if fixed else min(self.widest, 8 if self.is_nested else 16)
         self.floor = max(word, least)
         self.width = max(len(self.name), self.widest)
 
