@@ -54,6 +54,8 @@ def skip_reason(
         return "no cross-references"
     if not config["xref.query.enabled"]:
         return "switched off"
+    if candidates == 0:
+        return "no candidates"
     least = config["xref.query.minSplitsForXRef"]
     if candidates < least:
         return f"{candidates} candidates, fewer than {least}"

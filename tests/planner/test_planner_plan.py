@@ -306,6 +306,9 @@ def test_a_router_is_asked_only_when_it_pays(table: Table) -> None:
     off = Config({"xref.query.enabled": False})
     plan = Planner(table.snapshot, config=off, xref_router=Never()).plan("x > 5")
     assert plan.report.stages[-1].detail == "skipped: switched off"
+    always = Config({"xref.query.minSplitsForXRef": 0})
+    plan = Planner(table.snapshot, config=always, xref_router=Never()).plan("x = 999")
+    assert plan.report.stages[-1].detail == "skipped: no candidates"
 
 
 def test_unknown_types_have_only_null_counts() -> None:
