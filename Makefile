@@ -7,7 +7,7 @@ NATIVE := $(VENV)/.native
 N      ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format build bench clean
+.PHONY: help demo test lint types format build oracle bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -39,6 +39,9 @@ lint: $(NATIVE) ## ruff, cython-lint, mypy --strict
 
 test: lint ## lint, types, then every test
 	$(BIN)/python -m pytest tests
+
+oracle: $(NATIVE) ## pruned rows against all rows, N random pairs
+	$(BIN)/python tests/planner/run_oracle.py $(N)
 
 bench: $(NATIVE) ## benchmarks against the named peers, ratios printed
 	@$(BIN)/python tests/requirements.py bench > $(VENV)/requirements-bench.txt

@@ -64,7 +64,10 @@ def best_of(program: str, *arguments: str) -> dict[str, float]:
     found: list[dict[str, float]] = []
     for _ in range(ROUNDS):
         done = subprocess.run(
-            [sys.executable, "-c", MEMORY + program, *arguments], capture_output=True, text=True, check=False
+            [sys.executable, "-c", MEMORY + program, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout))

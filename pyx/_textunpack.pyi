@@ -1,7 +1,9 @@
 import numpy as np
 import numpy.typing as npt
 
-def sort_hashes(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]: ...
+def sort_hashes(
+    hashes: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]: ...
 def unpack_texts(
     skeletons: list[bytes],
     codes: npt.NDArray[np.uint16],

@@ -56,7 +56,8 @@ def in_set(column: Column, values: Iterable[Any], *, negated: bool = False) -> P
 
 
 def _sorted_distinct(values: Iterable[Any]) -> list[Any]:
-    found = list(dict.fromkeys(values))
+    """Sorted, each once; ``-0.0`` is ``0.0``, NaN comes last."""
+    found = list(dict.fromkeys(v + 0.0 if isinstance(v, float) else v for v in values))
     if any(isinstance(v, float) and v != v for v in found):
         return [*sorted(v for v in found if v == v), math.nan]
     if found and isinstance(found[0], str):

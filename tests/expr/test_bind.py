@@ -20,6 +20,7 @@ from indextables.errors import (
 from indextables.expr import filters as f
 from indextables.expr.bind import bind
 from indextables.expr.column import col, lit
+from indextables.expr.evaluate import evaluate
 from indextables.expr.predicate import (
     FALSE,
     NULL,
@@ -600,3 +601,10 @@ def test_long_chains_are_flat() -> None:
     assert len(bound(chain).values) == 2000
     assert len(bound(" OR ".join(f"i = {n}" for n in range(500))).values) == 500
     assert len(bound(f.Or(*(f.EqualTo("s", str(n)) for n in range(500)))).values) == 500
+
+
+def test_negative_zero_in_a_list_is_zero() -> None:
+    schema = pa.schema([("x", pa.float64())])
+    predicate = bind(col("x").isin([-0.0, 7.0]), schema)
+    rows = pa.record_batch({"x": [0.0, -0.0, 7.0, 1.0]})
+    assert evaluate(predicate, rows).to_pylist() == [True, True, True, False]

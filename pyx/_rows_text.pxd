@@ -1,0 +1,1 @@
+# Nothing of this module is used by other kernels; Python sees its .pyi.
