@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from indextables import __version__
+from indextables.config import PREFIX
 
 EXIT_ERROR = 1
 EXIT_DAMAGE = 3
@@ -39,6 +40,11 @@ class Context:
 
     def emit_table(self, table: Any) -> None:
         self.emit(table.to_pylist())
+
+
+def _full_key(key: str) -> str:
+    """A setting with our prefix, so that a misspelled one is refused."""
+    return key if key.lower().startswith(PREFIX) else PREFIX + key
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -75,4 +81,4 @@ def cli(
     ctx: click.Context, as_json: bool, storage_options: dict[str, str], settings: dict[str, str]
 ) -> None:
     """Tables that are searched instead of scanned."""
-    ctx.obj = Context(as_json, storage_options, settings)
+    ctx.obj = Context(as_json, storage_options, {_full_key(k): v for k, v in settings.items()})

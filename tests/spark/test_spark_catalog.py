@@ -108,8 +108,8 @@ def test_missing_table(spark: Any, tmp_path: Path) -> None:
 
 
 def test_properties(spark: Any, path: str) -> None:
-    spark.sql(f"alter table indextables.`{path}` set tblproperties ('owner' = 'me')")
-    assert open_table(path).snapshot.metadata.configuration["owner"] == "me"
+    spark.sql(f"alter table indextables.`{path}` set tblproperties ('team' = 'me')")
+    assert open_table(path).snapshot.metadata.configuration["team"] == "me"
 
 
 def test_drop_is_refused(spark: Any, path: str) -> None:
