@@ -131,7 +131,7 @@ def test_needle(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.to_arrow(where=f"request_id = '{key}'"),
             "duckdb": lambda: peers.duck.execute(
                 "SELECT * FROM rows WHERE request_id = ?", [key]
-            ).fetch_arrow_table(),
+            ).to_arrow_table(),
             "lance": lambda: peers.lance.to_table(filter=f"request_id = '{key}'"),
             "pyarrow": lambda: peers.arrow.to_table(filter=ds.field("request_id") == key),
         },
@@ -151,7 +151,7 @@ def test_rare_word_to_rows(peers: Peers, report: Any) -> None:
             ),
             "duckdb": lambda: peers.duck.execute(
                 f"SELECT ts, message FROM rows WHERE {word_match('message', word)}"
-            ).fetch_arrow_table(),
+            ).to_arrow_table(),
             "lance": lambda: peers.lance.to_table(
                 columns=columns, full_text_query=word, limit=ROWS
             ),
@@ -171,7 +171,7 @@ def test_two_words_and_a_level(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.to_arrow(where=where),
             "duckdb": lambda: peers.duck.execute(
                 f"SELECT * FROM rows WHERE {both}"
-            ).fetch_arrow_table(),
+            ).to_arrow_table(),
         },
         1.0,
     )
@@ -203,7 +203,7 @@ def test_in_list(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.to_arrow(where=where, columns=["ts", "message"]),
             "duckdb": lambda: peers.duck.execute(
                 f"SELECT ts, message FROM rows WHERE request_id IN ({listed})"
-            ).fetch_arrow_table(),
+            ).to_arrow_table(),
             "lance": lambda: peers.lance.to_table(
                 columns=["ts", "message"], filter=f"request_id IN ({listed})"
             ),
@@ -225,7 +225,7 @@ def test_range(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.to_arrow(where=where),
             "duckdb": lambda: peers.duck.execute(
                 "SELECT * FROM rows WHERE ts >= ? AND ts < ?", [low, high]
-            ).fetch_arrow_table(),
+            ).to_arrow_table(),
             "pyarrow": lambda: peers.arrow.to_table(filter=kept),
         },
     )

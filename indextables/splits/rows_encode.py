@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from indextables.native._rows_encode import BlockWriter
 from indextables.splits.rows_layout import (
@@ -124,8 +125,7 @@ class ColumnEncoder:
 
     def _lists(self, ready: Prepared, array: pa.Array) -> None:
         lists = _as_list(array)
-        lengths = pc.list_value_length(lists.drop_null())
-        counts = lengths.to_numpy(zero_copy_only=False)
+        counts = _list_lengths(lists)
         ready.words = np.cumsum(counts, dtype=np.uint64)
         ready.cost = len(counts) * 1.0
         ready.children = [self._prepare(ready.stream.children[0], lists.flatten())]
@@ -238,6 +238,17 @@ def _estimate(stream: Stream, words: Array) -> float:
 def _mask(array: pa.Array) -> Array:
     valid = array.is_valid().cast(pa.uint8())
     return np.asarray(valid.to_numpy(zero_copy_only=False))
+
+
+def _list_lengths(lists: pa.Array) -> NDArray[np.int64]:
+    """How many values each list that is not NULL has, read off the offsets."""
+    if len(lists) == 0:
+        return np.empty(0, np.int64)
+    raw = np.frombuffer(lists.buffers()[1], np.int32)
+    lengths = np.diff(raw[lists.offset : lists.offset + len(lists) + 1].astype(np.int64))
+    if lists.null_count == 0:
+        return lengths
+    return lengths[lists.is_valid().to_numpy(zero_copy_only=False)]
 
 
 def _as_list(array: pa.Array) -> pa.Array:
