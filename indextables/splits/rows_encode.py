@@ -245,10 +245,12 @@ def _list_lengths(lists: pa.Array) -> NDArray[np.int64]:
     if len(lists) == 0:
         return np.empty(0, np.int64)
     raw = np.frombuffer(lists.buffers()[1], np.int32)
-    lengths = np.diff(raw[lists.offset : lists.offset + len(lists) + 1].astype(np.int64))
+    ends = raw[lists.offset : lists.offset + len(lists) + 1].astype(np.int64)
+    lengths: NDArray[np.int64] = ends[1:] - ends[:-1]
     if lists.null_count == 0:
         return lengths
-    return lengths[lists.is_valid().to_numpy(zero_copy_only=False)]
+    valid: NDArray[np.bool_] = lists.is_valid().to_numpy(zero_copy_only=False)
+    return lengths[valid]
 
 
 def _as_list(array: pa.Array) -> pa.Array:
