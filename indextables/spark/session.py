@@ -157,7 +157,8 @@ def read(
     reader = spark.read.format(FORMAT)
     for key, value in given.items():
         reader = reader.option(key, value)
-    return reader.load(path)
+    frame = reader.load(path)
+    return frame.select(*columns) if columns else frame
 
 
 def _as_text(where: Any) -> str | None:
