@@ -122,7 +122,7 @@ def _check_sum(column: pa.ChunkedArray, aggregate: Aggregate) -> None:
         return
     if max(abs(low), abs(high)) * len(column) >= MOST_LONG:
         exact = pc.sum(pc.cast(column, pa.decimal128(38, 0))).as_py()
-        spread = pc.sum(pc.cast(pc.abs(column.cast(pa.float64())), pa.float64())).as_py()
+        spread = pc.sum(pc.abs(column.cast(pa.float64(), safe=False))).as_py()
         if abs(int(exact)) >= MOST_LONG or spread >= MOST_LONG:
             raise EvaluationError(
                 f"the sum of '{aggregate.column}' overflows a BIGINT",
