@@ -25,7 +25,7 @@ class OpenTable:
     config: Config
     path: str
     storage_options: dict[str, Any] = field(default_factory=dict)
-    xref_router: Any = None
+    store: Any = None
 
 
 class Tables:
@@ -64,16 +64,7 @@ class Tables:
             version = log.config["read.version"]
             timestamp = log.config["read.timestamp"]
         snapshot = log.snapshot(version=version, timestamp=timestamp)
-        router = _router(log) if snapshot.xrefs else None
-        return OpenTable(snapshot, log.config, access.path, dict(access.storage_options), router)
-
-
-def _router(log: TransactionLog) -> Any:
-    try:
-        from indextables.xref.router import XRefQueryRouter
-    except ImportError:
-        return None
-    return XRefQueryRouter(log.store, log.config)
+        return OpenTable(snapshot, log.config, access.path, dict(access.storage_options), log.store)
 
 
 SHARED = Tables()
