@@ -188,7 +188,8 @@ def _in_set(leaf: InSet, values: pa.Array) -> pa.BooleanArray:
 
 def _in_floating(wanted: tuple[float, ...], values: pa.Array) -> pa.BooleanArray:
     zero_made_positive = pc.add(values, 0.0)
-    found = pc.is_in(zero_made_positive, value_set=pa.array([v for v in wanted if v == v]))
+    numbers = pa.array([v + 0.0 for v in wanted if v == v], pa.float64())
+    found = pc.is_in(zero_made_positive, value_set=numbers)
     if any(v != v for v in wanted):
         found = pc.or_(found, pc.fill_null(pc.is_nan(values), False))
     return found
