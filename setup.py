@@ -26,6 +26,7 @@ DIRECTIVES = {
     "cdivision": True,
     "embedsignature": True,
     "freethreading_compatible": True,
+    "show_performance_hints": False,
 }
 
 
@@ -66,7 +67,11 @@ def header_tree() -> str:
 
 
 class BuildNative(build_ext):
-    """Also put the type stubs of ``pyx/`` beside the compiled modules."""
+    """Compile on every core; put the type stubs of ``pyx/`` beside the compiled modules."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
     def run(self) -> None:
         super().run()
@@ -84,5 +89,6 @@ setup(
         build_dir="build/cython" + ("-debug" if DEBUG else ""),
         annotate=DEBUG,
         nthreads=0,
+        quiet=True,
     ),
 )
