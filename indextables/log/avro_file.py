@@ -3,6 +3,10 @@
 The container is scanned once (every length and sync marker checked), then blocks are decompressed
 one after the other. What a block may grow to is bounded, so that a few crafted bytes cannot claim
 all memory. A codec's own complaint becomes ``CorruptFileError``.
+
+Avro itself checks nothing but sync markers. The containers written here carry the CRC-32C of all
+their other bytes as their first metadata entry, ``indextables.crc32c``: other readers pass over it,
+this one refuses a file with as much as one bit changed. Files without the entry are read as well.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from indextables.errors import CorruptFileError
 from indextables.log.avro_schema import Program, compile_entries, compile_schema
 from indextables.log.columns import Int64s, zigzag
 from indextables.native._avro_objects import decode_objects, scan_container
+from indextables.native._crc32c import crc32c
 
 LARGEST_BLOCK = 256 << 20
 _GROUP_BYTES = 16 << 20
@@ -49,6 +54,7 @@ class Container:
     @classmethod
     def scan(cls, data: bytes | memoryview) -> Container:
         view = memoryview(data)
+        _verify(view)
         metadata, counts, starts, sizes = scan_container(view)
         schema = metadata.get("avro.schema")
         if schema is None:
@@ -118,15 +124,31 @@ class ContainerWriter:
         self._parts += [zigzag(count), zigzag(len(packed)), packed, self._sync]
 
     def finish(self) -> bytes:
-        return b"".join(self._parts)
+        rest = b"".join(self._parts)
+        return _SEAL + b"%08x" % crc32c(rest, crc32c(_SEAL)) + rest
+
+
+_ENTRIES = 3
+_SEAL_KEY = b"indextables.crc32c"
+_SEAL = b"Obj\x01" + zigzag(_ENTRIES) + zigzag(len(_SEAL_KEY)) + _SEAL_KEY + zigzag(8)
 
 
 def _header(schema: bytes, codec: bytes, sync: bytes) -> bytes:
+    """What follows the digits of the checksum: the other entries and the sync marker."""
     entries = ((b"avro.schema", schema), (b"avro.codec", codec))
     spelled = b"".join(
         zigzag(len(key)) + key + zigzag(len(value)) + value for key, value in entries
     )
-    return b"Obj\x01" + zigzag(len(entries)) + spelled + zigzag(0) + sync
+    return spelled + zigzag(0) + sync
+
+
+def _verify(view: memoryview) -> None:
+    """Compare the checksum of a container that has one."""
+    start = len(_SEAL)
+    if view[:start] != _SEAL:
+        return
+    if view[start : start + 8] != b"%08x" % crc32c(view[start + 8 :], crc32c(_SEAL)):
+        raise CorruptFileError("the checksum of the Avro file does not match", offset=start)
 
 
 def _compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
