@@ -1,9 +1,10 @@
 """Access paths: from a predicate to the rows of one split that satisfy it.
 
 1. What is the same in all rows (partition columns, columns added later) is decided first.
-2. The index says which rows can match (``predicates``), or a column index did (``row_hint``). If
-   that is a large share of the split and the predicate needs no text, reading the filter columns
-   is cheaper than listing rows, and the split is scanned instead.
+2. Tests of coded columns alone are looked up (``coded``). Otherwise the index says which rows can
+   match (``predicates``), or a column index did (``row_hint``). If that is a large share of the
+   split and the predicate needs no text, reading the filter columns is cheaper than listing rows:
+   the rows that coded tests leave are scanned instead.
 3. What the index left open is evaluated on the filter columns of those rows alone.
 4. The other columns are read only for rows that survived.
 
@@ -33,6 +34,7 @@ from indextables.expr.predicate import (
     referenced_columns,
 )
 from indextables.mapping import DocMapping
+from indextables.splits.coded import coded_mask, coded_rows, is_coded, split_coded
 from indextables.splits.columns import Shaper, empty_batch
 from indextables.splits.folding import fold
 from indextables.splits.nodes import All, Index, Node, Nothing, has_hash
@@ -41,7 +43,7 @@ from indextables.splits.search import FEW_ROWS
 
 Rows = NDArray[np.uint32]
 
-SCAN_SHARE = 0.1
+SCAN_SHARE = 0.03
 DENSE_SHARE = 0.3
 FIRST_ROWS = 4096
 
@@ -92,12 +94,19 @@ class SplitScan:
             return _Candidates(self._hint, predicate)
         if predicate == TRUE or self.reader.is_foreign:
             return _Candidates(self._hint, predicate)
+        if is_coded(predicate, self.reader):
+            return self._hinted(coded_rows(predicate, self.reader), TRUE)
         session = self.reader.session()
         found = session.find(predicate)
         if self._prefers_scan(found.node, session):
-            return _Candidates(self._hint, predicate)
+            coded, others = split_coded(predicate, self.reader)
+            if coded == TRUE:
+                return _Candidates(self._hint, predicate)
+            return self._hinted(coded_rows(coded, self.reader), others)
         rows, complete = session.search.rows(found.node)
-        residual = found.residual if complete else predicate
+        return self._hinted(rows, found.residual if complete else predicate)
+
+    def _hinted(self, rows: Rows, residual: Predicate) -> _Candidates:
         if self._hint is not None:
             rows = np.intersect1d(rows, self._hint)
         return _Candidates(rows, residual)
@@ -113,9 +122,14 @@ class SplitScan:
 
     def matching(self) -> Iterator[Rows]:
         """Row numbers that satisfy the predicate, ascending, in pieces."""
-        found = self.candidates()
-        for rows, _ in self._filtered(found, (), self.reader.config["read.batchRows"]):
+        for rows, _ in self.pieces((), self.reader.config["read.batchRows"]):
             yield rows
+
+    def pieces(
+        self, columns: Sequence[str], batch_rows: int
+    ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+        """(row numbers, columns) of the rows that satisfy the predicate, in pieces."""
+        yield from self._filtered(self.candidates(), columns, batch_rows)
 
     # -- filter columns, then the rest ------------------------------------------------------------
 
@@ -214,13 +228,18 @@ class SplitScan:
         count = len(rows)
         if not names:
             return self.shaper.shape(None, columns, count)
-        if whole and count:
-            span = (int(rows[0]), int(rows[-1]) + 1)
-            parts = list(self.rows.scan(names, count, span))
-            stored = parts[0] if len(parts) == 1 else _joined(parts)
+        span = int(rows[-1]) - int(rows[0]) + 1 if count else 0
+        if count > 1 and (whole or count > DENSE_SHARE * span):
+            stored = self._span(names, int(rows[0]), span)
+            if span > count:
+                stored = stored.take(pa.array(rows - rows[0]))
         else:
             stored = self.rows.take(rows, names)
         return self.shaper.shape(stored, columns, count)
+
+    def _span(self, names: list[str], first: int, count: int) -> pa.RecordBatch:
+        parts = list(self.rows.scan(names, count, (first, first + count)))
+        return parts[0] if len(parts) == 1 else _joined(parts)
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -267,6 +286,8 @@ def count_split(
     scan = SplitScan(reader, predicate, schema=schema, partition_values=values, row_hint=row_hint)
     if scan.predicate == TRUE and row_hint is None:
         return reader.num_rows
+    if row_hint is None and is_coded(scan.predicate, reader):
+        return int(np.count_nonzero(coded_mask(scan.predicate, reader)))
     if row_hint is None and not reader.is_foreign:
         session = reader.session()
         found = session.find(scan.predicate)
@@ -320,6 +341,8 @@ def describe_access(
         return AccessPlan("scan", "written by another program: rows are scanned", True)
     if predicate == TRUE:
         return AccessPlan("scan", "all rows", True)
+    if is_coded(predicate, reader):
+        return AccessPlan("search", "codes", True)
     found = reader.session().find(predicate)
     if isinstance(found.node, Nothing):
         return AccessPlan("search", "no row can match", True)

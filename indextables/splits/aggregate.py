@@ -1,9 +1,9 @@
 """Aggregating one split without materialising its rows.
 
-Counts come from the index or from ``split.json``. Groups by terms, with metrics over numbers, are
-computed by tantivy where its doubles are provably exact (``fastaggs``). Everything else reads just
-the columns that are grouped by or measured, of the matching rows, and groups them in Arrow, a batch
-at a time.
+Counts come from the index, from codes or from ``split.json``. Everything else reads just the
+columns that are grouped by or measured, of the matching rows, and groups them in Arrow, a batch at
+a time. A coded column is grouped by its codes and gets its values back at the end; where only rows
+are counted by coded columns, counting the codes is all there is to do.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -21,13 +22,17 @@ from indextables.splits.aggregates import (
     Group,
     Metric,
     Partial,
+    Terms,
     group_key,
     group_states,
     merge,
     state_columns,
 )
-from indextables.splits.fastaggs import fast_partial
+from indextables.splits.codes import Codes
 from indextables.splits.reader import SplitReader
+
+MOST_CELLS = 1 << 22
+Coded = dict[int, Codes]
 
 
 def aggregate_split(
@@ -46,29 +51,95 @@ def aggregate_split(
     aggregation.check()
     values = reader.ref.partition_values if partition_values is None else partition_values
     scan = SplitScan(reader, predicate, schema=table, partition_values=values, row_hint=row_hint)
-    if not groups and all(m.column is None for m in metrics):
+    counts_only = all(m.column is None for m in metrics)
+    if not groups and counts_only:
         count = count_split(
             reader, predicate, schema=table, partition_values=values, row_hint=row_hint
         )
         return group_states(aggregation, [], {"rows": pa.array([count], pa.int64())})
-    if row_hint is None and not reader.is_foreign:
-        found = fast_partial(reader, scan, aggregation)
-        if found is not None:
-            return found
-    return _columnar(scan, aggregation, reader.config["read.batchRows"])
+    coded = _coded(reader, scan, aggregation)
+    if counts_only and len(coded) == len(groups):
+        return _counted(scan, aggregation, coded)
+    return _columnar(scan, aggregation, coded, reader.config["read.batchRows"])
 
 
-def _columnar(scan: SplitScan, aggregation: Aggregation, batch_rows: int) -> Partial:
+def _coded(reader: SplitReader, scan: SplitScan, aggregation: Aggregation) -> Coded:
+    """The codes of the groups that have them, by the group's number."""
+    found = {}
+    for number, group in enumerate(aggregation.groups):
+        stored = scan.shaper.stored_name(group.column)
+        is_text = pa.types.is_string(aggregation.dtype(group.column))
+        if isinstance(group, Terms) and stored and is_text and reader.has_codes(stored):
+            found[number] = reader.codes(stored)
+    return found
+
+
+# -- counting codes -------------------------------------------------------------------------------
+
+
+def _counted(scan: SplitScan, aggregation: Aggregation, coded: Coded) -> Partial:
+    sizes = [len(codes.values) + 1 for codes in coded.values()]
+    cells = int(np.prod(sizes, dtype=np.float64))
+    if cells > MOST_CELLS:
+        return _columnar(scan, aggregation, coded, scan.reader.config["read.batchRows"])
+    counts = np.zeros(cells, np.int64)
+    for rows in scan.matching():
+        cell = np.zeros(len(rows), np.int64)
+        for size, codes in zip(sizes, coded.values(), strict=True):
+            cell = cell * size + codes.codes[rows]
+        counts += np.bincount(cell, minlength=cells)
+    return _counts_partial(aggregation, coded, sizes, counts)
+
+
+def _counts_partial(
+    aggregation: Aggregation, coded: Coded, sizes: list[int], counts: NDArray[np.int64]
+) -> Partial:
+    held = np.flatnonzero(counts)
+    keys = []
+    rest = held
+    for size, codes in zip(reversed(sizes), reversed(coded.values()), strict=True):
+        rest, code = np.divmod(rest, size)
+        keys.append(codes.labels(code))
+    return group_states(aggregation, keys[::-1], {"rows": pa.array(counts[held])})
+
+
+# -- reading columns ------------------------------------------------------------------------------
+
+
+def _columnar(scan: SplitScan, aggregation: Aggregation, coded: Coded, batch_rows: int) -> Partial:
+    grouped = {g.column for i, g in enumerate(aggregation.groups) if i not in coded}
+    measured = {m.column for m in aggregation.metrics}
+    needed = [c for c in aggregation.columns() if c in grouped or c in measured]
     partials = [
-        batch_partial(aggregation, batch)
-        for batch in scan.batches(aggregation.columns(), None, batch_rows)
+        batch_partial(aggregation, batch, {i: c.codes[rows] for i, c in coded.items()})
+        for rows, batch in scan.pieces(needed, batch_rows)
     ]
-    return merge(partials) if partials else empty_partial(aggregation)
+    if not partials:
+        return empty_partial(aggregation)
+    return _labelled(merge(partials), coded)
 
 
-def batch_partial(aggregation: Aggregation, batch: pa.RecordBatch) -> Partial:
-    """The partial result of one batch that has the aggregation's columns."""
-    keys = [group_key(g, batch.column(g.column)) for g in aggregation.groups]
+def _labelled(partial: Partial, coded: Coded) -> Partial:
+    """Give codes their values back."""
+    table = partial.table
+    for number, codes in coded.items():
+        column = table.column(f"k{number}").to_numpy()
+        at = table.column_names.index(f"k{number}")
+        table = table.set_column(at, f"k{number}", codes.labels(column))
+    return Partial(partial.aggregation, table)
+
+
+def batch_partial(
+    aggregation: Aggregation,
+    batch: pa.RecordBatch,
+    codes: Mapping[int, NDArray[Any]] | None = None,
+) -> Partial:
+    """The partial result of one batch that has the aggregation's columns (or their codes)."""
+    given = codes or {}
+    keys = [
+        pa.array(given[i]) if i in given else group_key(g, batch.column(g.column))
+        for i, g in enumerate(aggregation.groups)
+    ]
     states: dict[str, Any] = {"rows": pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)}
     for number, metric in enumerate(aggregation.metrics):
         if metric.column is not None:

@@ -18,12 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import IndexTablesError
-from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ipaddr import address_array, format_address
 from indextables.expr.jsonpaths import Leaf
+from indextables.splits import keywords
 from indextables.splits.fields import (
-    NULLS,
-    in_tantivy,
+    has_own_field,
     register_analyzers,
     tantivy_fields,
     tantivy_schema,
@@ -60,13 +59,13 @@ class IndexBuilder:
         """Append documents; ``leaves`` are the scalars of the JSON columns of this batch."""
         document = self._document
         docs = [document() for _ in range(batch.num_rows)]
+        texts, self.fields = keywords.row_texts(batch, self.fields)
+        if texts is not None:
+            _add_texts(docs, keywords.KEYS, texts.to_pylist())
         for at, field in enumerate(self.fields):
-            column = batch.column(field.column)
-            if column.null_count:
-                _mark_nulls(docs, field.column, column)
-            if in_tantivy(field):
-                values, field = index_values(column, field, leaves.get(field.column, []))
-                self.fields[at] = field
+            if has_own_field(field):
+                column = batch.column(field.column)
+                values, self.fields[at] = index_values(column, field, leaves.get(field.column, []))
                 _ADDERS[field.kind](docs, field.name, values)
         add = self._writer.add_document
         for doc in docs:
@@ -112,9 +111,6 @@ def index_values(
         return physical_integers(column).to_pylist(), field
     if field.kind == "ip":
         return [_address(raw) for raw in address_array(column).to_pylist()], field
-    if field.kind == "term" and field.complete:
-        longest = pc.max(pc.binary_length(column)).as_py() or 0
-        field = replace(field, complete=longest <= MAX_TERM_BYTES)
     return column.to_pylist(), field
 
 
@@ -151,11 +147,6 @@ def _address(raw: bytes | None) -> str | None:
 # -- adders --------------------------------------------------------------------------------------
 
 
-def _mark_nulls(docs: list[Any], column: str, values: Any) -> None:
-    for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
-        docs[row].add_text(NULLS, column)
-
-
 def _add_texts(docs: list[Any], name: str, values: list[Any]) -> None:
     for doc, value in zip(docs, values, strict=True):
         if value is not None:
@@ -182,7 +173,6 @@ def _add_addresses(docs: list[Any], name: str, values: list[Any]) -> None:
 
 _ADDERS: dict[str, Adder] = {
     "text": _add_texts,
-    "term": _add_texts,
     "paths": _add_texts,
     "i64": _add_integers,
     "f64": _add_floats,

@@ -1,17 +1,17 @@
 """Which columns are searched, and by which structure.
 
 * tokenised text: an inverted index with positions (or as the mapping says), and lengths for scores;
-* exact strings: an inverted index of whole values, unless nearly every value is different. Then a
-  table of value hashes is a tenth of the work to write and a sixth of the size, and one row has to
-  be verified (``hash``);
+* exact strings: terms of one shared inverted field (``keywords``) and a table of ``codes``, unless
+  nearly every value is different. Then a table of value hashes is a tenth of the work to write and
+  a sixth of the size, and one row has to be verified (``hash``);
 * JSON: one inverted index of ``path token`` terms (see ``pathtokens``);
 * integers, bools, dates, timestamps and decimals of at most 18 digits: columnar 64-bit integers;
 * floats: columnar doubles, ``-0.0`` as ``0.0`` and every NaN as the positive one, which sorts above
   infinity exactly as SQL wants it;
 * ip: columnar 128-bit addresses;
 * binary and wide decimals: a table of hashes;
-* which columns are null in a row: terms of the internal field ``NULLS``, one for each column that
-  has nulls. It answers IS NULL and "exists" for every kind of column alike.
+* which columns are null in a row: terms of the shared field, which answer IS NULL and "exists" for
+  every kind of column alike.
 
 The decision is made on a sample of the split's first rows and never changes what a query returns.
 """
@@ -25,12 +25,11 @@ import pyarrow as pa
 from indextables.expr.analyzers import tantivy_analyzer, tantivy_name
 from indextables.mapping import DEFAULT_TOKEN_LENGTH, DocMapping, FieldMapping
 from indextables.splits.info import IndexField
+from indextables.splits.keywords import KEYS
 
-NULLS = "nulls"
-PATH_ANALYZER = "paths"
+BLANKS = "blanks"
 SAMPLE_ROWS = 32_768
 NEAR_UNIQUE = 0.5
-FAST_TERMS = 0.05
 
 
 def plan_fields(schema: pa.Schema, mapping: DocMapping, sample: pa.Table) -> list[IndexField]:
@@ -46,7 +45,7 @@ def _plan_field(
 ) -> IndexField:
     name = f"f{number}"
     if mapping is None or not mapping.indexed or mapping.type == "null":
-        return IndexField(column.name, "none")
+        return IndexField(column.name, "none", name)
     if mapping.is_tokenized:
         tokenizer = mapping.tokenizer or "default"
         return IndexField(
@@ -58,32 +57,31 @@ def _plan_field(
             record=mapping.record,
         )
     if mapping.type == "text":
-        return _plan_exact(column.name, name, mapping, sample)
+        return _plan_exact(column.name, name, sample)
     if mapping.type == "json":
         return IndexField(column.name, "paths", name, record="position")
     if mapping.type in ("ip", "f64"):
-        return IndexField(column.name, mapping.type, name, fast=True)
+        return IndexField(column.name, mapping.type, name)
     if mapping.type == "bytes" or is_wide_decimal(column.type):
         return IndexField(column.name, "hash", name)
-    return IndexField(column.name, "i64", name, fast=True)
+    return IndexField(column.name, "i64", name)
 
 
-def _plan_exact(column: str, name: str, mapping: FieldMapping, sample: Any) -> IndexField:
+def _plan_exact(column: str, name: str, sample: Any) -> IndexField:
     valid = len(sample) - sample.null_count
     distinct = len(sample.unique()) if valid else 0
     if valid >= 1024 and distinct > NEAR_UNIQUE * valid:
         return IndexField(column, "hash", name)
-    fast = mapping.fast and distinct <= max(1024, FAST_TERMS * valid)
-    return IndexField(column, "term", name, fast=fast)
+    return IndexField(column, "term", name)
 
 
 def is_wide_decimal(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(dtype)) and dtype.precision > 18
 
 
-def in_tantivy(field: IndexField) -> bool:
-    """Does the index itself hold the field (rather than a table of hashes, or nothing)?"""
-    return field.kind not in ("none", "hash")
+def has_own_field(field: IndexField) -> bool:
+    """Does the index hold the column in a field of its own?"""
+    return field.kind not in ("none", "hash", "term")
 
 
 # -- tantivy's view ------------------------------------------------------------------------------
@@ -91,35 +89,32 @@ def in_tantivy(field: IndexField) -> bool:
 
 def tantivy_fields(fields: list[IndexField]) -> list[str]:
     """Names of the index's fields in the order of the schema."""
-    return [NULLS, *(f.name for f in fields if in_tantivy(f))]
+    return [KEYS, *(f.name for f in fields if has_own_field(f))]
 
 
 def tantivy_schema(fields: list[IndexField]) -> Any:
     """The index schema; tantivy's builder cannot say all of this, its JSON form can."""
     import tantivy
 
-    entries = [_text(NULLS, "raw", "basic", norms=False, fast=False)]
-    entries += [_entry(field) for field in fields if in_tantivy(field)]
+    entries = [_text(KEYS, BLANKS, "basic", norms=False)]
+    entries += [_entry(field) for field in fields if has_own_field(field)]
     return tantivy.Schema._internal_from_pythonized({"inner": entries})
 
 
 def _entry(field: IndexField) -> dict[str, Any]:
     if field.kind == "text":
         analyzer = tantivy_name(field.tokenizer, field.token_length)
-        return _text(field.name, analyzer, field.record, norms=True, fast=False)
-    if field.kind == "term":
-        return _text(field.name, "raw", "basic", norms=False, fast=field.fast)
+        return _text(field.name, analyzer, field.record, norms=True)
     if field.kind == "paths":
-        return _text(field.name, PATH_ANALYZER, field.record, norms=False, fast=False)
+        return _text(field.name, BLANKS, field.record, norms=False)
     kind = "ip_addr" if field.kind == "ip" else field.kind
     options = {"indexed": False, "fieldnorms": False, "fast": True, "stored": False}
     return {"name": field.name, "type": kind, "options": options}
 
 
-def _text(name: str, analyzer: str, record: str, *, norms: bool, fast: bool) -> dict[str, Any]:
+def _text(name: str, analyzer: str, record: str, *, norms: bool) -> dict[str, Any]:
     indexing = {"record": record, "fieldnorms": norms, "tokenizer": analyzer}
-    columnar: Any = {"with_tokenizer": "raw"} if fast else False
-    options = {"indexing": indexing, "stored": False, "fast": columnar}
+    options = {"indexing": indexing, "stored": False, "fast": False}
     return {"name": name, "type": "text", "options": options}
 
 
@@ -127,12 +122,9 @@ def register_analyzers(index: Any, fields: list[IndexField]) -> None:
     """Make the analyzers of the fields known to an index that is going to be written."""
     from tantivy import TextAnalyzerBuilder, Tokenizer
 
-    index.register_tokenizer("raw", tantivy_analyzer("raw"))
+    index.register_tokenizer(BLANKS, TextAnalyzerBuilder(Tokenizer.whitespace()).build())
     for field in fields:
         if field.kind == "text":
             length = field.token_length or DEFAULT_TOKEN_LENGTH
             analyzer = tantivy_analyzer(field.tokenizer, length)
             index.register_tokenizer(tantivy_name(field.tokenizer, length), analyzer)
-        elif field.kind == "paths":
-            blanks = TextAnalyzerBuilder(Tokenizer.whitespace()).build()
-            index.register_tokenizer(PATH_ANALYZER, blanks)

@@ -30,7 +30,9 @@ class IndexField:
     ``kind``: ``text`` (tokens), ``term`` (whole values), ``paths`` (JSON tokens), ``i64``, ``f64``,
     ``ip`` (columnar numbers), ``hash`` (a table of value hashes, to be verified) or ``none``.
     ``name`` is the field's name inside the index. ``complete`` is false where some value could not
-    be indexed (longer than a term may be), so that only a scan is exact.
+    be indexed (longer than a term may be), so that only a scan is exact. ``escaped`` exact values
+    are spelt with escapes in the index; ``codes`` says that there is a table of codes; ``gaps``
+    that tokens were dropped inside JSON texts; ``terms`` counts distinct terms.
     """
 
     column: str
@@ -39,8 +41,9 @@ class IndexField:
     tokenizer: str = ""
     token_length: int = 0
     record: str = "basic"
-    fast: bool = False
     complete: bool = True
+    escaped: bool = False
+    codes: bool = False
     gaps: bool = False
     terms: int = 0
 
@@ -79,6 +82,14 @@ class SplitInfo:
     index_files: Mapping[str, IndexFile] = field(default_factory=dict)
     index_meta: str = ""
     xref: Mapping[str, Any] = field(default_factory=dict)
+
+    def field(self, column: str) -> IndexField | None:
+        """How a column is searched, found without case."""
+        found = self.fields.get(column)
+        if found is not None:
+            return found
+        lowered = column.lower()
+        return next((f for n, f in self.fields.items() if n.lower() == lowered), None)
 
     def to_json(self) -> bytes:
         body = {

@@ -21,6 +21,10 @@ def hash_table(column: str) -> str:
     return f"hash/{column}.tbl"
 
 
+def codes(column: str) -> str:
+    return f"codes/{column}.bin"
+
+
 def column_index(column: str) -> str:
     return f"colidx/{column}.idx"
 

@@ -42,7 +42,6 @@ from indextables.expr.predicate import (
     conjunction,
     conjuncts,
 )
-from indextables.splits import pathtokens
 from indextables.splits.info import IndexField
 from indextables.splits.nodes import (
     UNKNOWN,
@@ -132,8 +131,7 @@ class PredicateCompiler:
         if len(leaf.column.path) > 1:
             return self._nested(leaf, field)
         if isinstance(leaf, NullTest):
-            made = self._terms.is_null if leaf.is_null else self._terms.is_not_null
-            return made(field.column)
+            return self._terms.is_null(field) if leaf.is_null else self._terms.is_not_null(field)
         if not _keeps_numbers(self._terms.dtype(field), leaf.column.dtype):
             return UNKNOWN
         if isinstance(leaf, StringMatch):
@@ -148,7 +146,7 @@ class PredicateCompiler:
         if leaf.op is Op.EQ:
             return self._equal(field, (leaf.value,))
         if leaf.op is Op.NE:
-            return self._terms.other_than(self._equal(field, (leaf.value,)), field.column)
+            return self._terms.other_than(self._equal(field, (leaf.value,)), field)
         low, high = (leaf.value, None) if leaf.op in (Op.GT, Op.GE) else (None, leaf.value)
         closed = (leaf.op is not Op.GT, leaf.op is not Op.LT)
         if field.kind == "i64":
@@ -163,7 +161,7 @@ class PredicateCompiler:
 
     def _one_of(self, leaf: InSet, field: IndexField) -> Node:
         node = self._equal(field, leaf.values)
-        return self._terms.other_than(node, field.column) if leaf.negated else node
+        return self._terms.other_than(node, field) if leaf.negated else node
 
     def _equal(self, field: IndexField, values: tuple[Any, ...]) -> Node:
         if field.kind == "i64":
@@ -182,16 +180,18 @@ class PredicateCompiler:
         return UNKNOWN
 
     def _exact_text(self, field: IndexField, values: tuple[Any, ...]) -> Node:
-        too_long = any(len(v.encode()) > MAX_TERM_BYTES for v in values)
+        where = self._terms.vocabulary(field)
+        too_long = any(len(where.spell(v).encode()) > MAX_TERM_BYTES for v in values)
         if too_long and not field.complete:
             return UNKNOWN
-        return self._terms.any_term(field.name, values)
+        return self._terms.any_term(where, values)
 
     def _all_tokens(self, field: IndexField, value: str) -> Node:
         tokens = analyze(field.tokenizer, value, field.token_length)
         if not tokens:
             return UNKNOWN
-        return inexact(intersect(self._terms.term(field.name, t) for t in dict.fromkeys(tokens)))
+        where = self._terms.vocabulary(field)
+        return inexact(intersect(self._terms.term(where, t) for t in dict.fromkeys(tokens)))
 
     def _same_address(self, field: IndexField, value: str) -> Node:
         number = parse_address(value)
@@ -206,10 +206,10 @@ class PredicateCompiler:
             return UNKNOWN
         if leaf.kind is not Match.PREFIX and field.terms > MANY_TERMS:
             return UNKNOWN
-        node = self._terms.regex(field.name, _pattern_regex(leaf))
+        node = self._queries.pattern(self._terms.vocabulary(field), _pattern_regex(leaf))
         if leaf.kind is Match.LIKE:
             return UNKNOWN if leaf.negated else inexact(node)
-        return self._terms.other_than(node, field.column) if leaf.negated else node
+        return self._terms.other_than(node, field) if leaf.negated else node
 
     # -- inside structs ---------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class PredicateCompiler:
         if isinstance(leaf, NullTest) and leaf.is_null:
             return UNKNOWN
         path = ".".join(leaf.column.path[1:])
-        here = inexact(self._terms.term(field.name, pathtokens.marker(path)))
+        here = inexact(self._terms.marker(field, path))
         if not pa.types.is_string(leaf.column.dtype):
             return here
         if isinstance(leaf, Compare) and leaf.op is Op.EQ:
@@ -231,8 +231,8 @@ class PredicateCompiler:
 
     def _tokens_at(self, field: IndexField, path: str, value: Any) -> Node:
         words = next(iter(alternatives(value)), ())
-        terms = (pathtokens.path_term(path, w) for w in dict.fromkeys(words))
-        return inexact(intersect(self._terms.term(field.name, t) for t in terms))
+        where = self._terms.vocabulary(field, path)
+        return inexact(intersect(self._terms.term(where, w) for w in dict.fromkeys(words)))
 
 
 def _is_container(column: Column) -> bool:

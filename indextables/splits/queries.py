@@ -10,7 +10,7 @@ With ``scored`` the query keeps what only ranks: optional clauses, boosts, frequ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from indextables.errors import PlanningError
 from indextables.expr import ast, jsonpaths
 from indextables.expr.analyzers import analyze
+from indextables.expr.edits import within_edits
 from indextables.expr.ipaddr import address_range, parse_address
 from indextables.expr.keys import canonical_text
 from indextables.splits import pathtokens
@@ -36,7 +37,7 @@ from indextables.splits.nodes import (
     intersect,
     unite,
 )
-from indextables.splits.terms import ANY_CHARACTER, ANY_TEXT, Terms, escape_regex
+from indextables.splits.terms import ANY_CHARACTER, ANY_TEXT, Terms, Vocabulary, escape_regex
 
 MANY_EXPANSIONS = 256
 MANY_TERMS = 50_000
@@ -132,7 +133,7 @@ class QueryCompiler:
 
     def _plain(self, query: Any, field: IndexField) -> Node:
         if isinstance(query, ast.Exists):
-            return self._terms.is_not_null(field.column)
+            return self._terms.is_not_null(field)
         if field.kind in ("text", "term"):
             return self._text(query, field)
         if field.kind == "hash":
@@ -169,7 +170,7 @@ class QueryCompiler:
             return UNKNOWN
         low, high = (None if b is None else int(b) for b in bounds)
         if low is None and high is None:
-            return self._terms.is_not_null(field.column)
+            return self._terms.is_not_null(field)
         return self._terms.integers(field, low, high, closed=closed)
 
     def _address_range(self, query: ast.Range, field: IndexField) -> Node:
@@ -193,143 +194,142 @@ class QueryCompiler:
                 return Hash(field.column, tuple(canonical_text(dtype, v) for v in values))
         return UNKNOWN
 
-    # -- text -------------------------------------------------------------------------------------
+    # -- words ------------------------------------------------------------------------------------
 
     def _text(self, query: Any, field: IndexField) -> Node:
-        if not field.complete:
-            node = self._complete_text(query, field)
-            return node if isinstance(query, ast.Term) and isinstance(node, Index) else UNKNOWN
-        return self._complete_text(query, field)
-
-    def _complete_text(self, query: Any, field: IndexField) -> Node:
-        name = field.name
-        if isinstance(query, ast.Term):
-            return self._one(name, query.value)
-        if isinstance(query, ast.TermSet):
-            if not all(isinstance(v, str) for v in query.values):
-                return UNKNOWN
-            return self._terms.any_term(name, (str(v) for v in query.values))
+        where = self._terms.vocabulary(field)
         if isinstance(query, ast.FullText):
-            return self._full_text(query, field)
+            return self._full_text(query, field, where)
+        if not field.complete:
+            node = self._words(query, field, where)
+            return node if isinstance(query, ast.Term) and isinstance(node, Index) else UNKNOWN
+        return self._words(query, field, where)
+
+    def _full_text(self, query: ast.FullText, field: IndexField, where: Vocabulary) -> Node:
+        if field.kind == "term":
+            return self._text(ast.Term(query.field, query.text), field)
+        tokens = analyze(field.tokenizer, query.text, field.token_length)
+        return self._tokens(where, tokens, query.operator)
+
+    def _words(self, query: Any, field: IndexField, where: Vocabulary) -> Node:
+        """A question about the words of a column or of a JSON path."""
+        if isinstance(query, ast.Term):
+            return self._one(where, query.value)
+        if isinstance(query, ast.TermSet):
+            return self._terms.any_term(where, (_token(v) for v in query.values))
         if isinstance(query, ast.Phrase):
-            return self._phrase(field, query.terms, query.slop, query.prefix)
+            return self._phrase(field, where, query.terms, query.slop, query.prefix)
         if isinstance(query, ast.Wildcard):
-            return self._terms.regex(name, wildcard_regex(query.pattern))
+            return self.pattern(where, wildcard_regex(query.pattern))
         if isinstance(query, ast.Regex):
-            return self._regex(name, "", query.pattern)
+            return self._listed(where, lambda words: _matches(words, query.pattern))
         if isinstance(query, ast.Fuzzy):
-            return self._terms.fuzzy(name, query.value, query.distance, query.prefix)
-        if isinstance(query, ast.Range):
+            return self._fuzzy(query, field, where)
+        if isinstance(query, ast.Range) and field.kind != "paths":
             return self.text_range(query, field)
         return UNKNOWN
 
-    def text_range(self, query: ast.Range, field: IndexField) -> Node:
-        """Terms between two ends by their bytes, read off the dictionary."""
-        ends = (query.lower, query.upper)
-        if field.terms > MANY_TERMS or not all(b is None or isinstance(b, str) for b in ends):
-            return UNKNOWN
-        listed = self._dictionary(field.name, "")
-        keep = pa.array(np.ones(len(listed), np.bool_))
-        if query.lower is not None:
-            compare = pc.greater_equal if query.include_lower else pc.greater
-            keep = pc.and_(keep, compare(listed, str(query.lower)))
-        if query.upper is not None:
-            compare = pc.less_equal if query.include_upper else pc.less
-            keep = pc.and_(keep, compare(listed, str(query.upper)))
-        return self._terms.any_term(field.name, listed.filter(keep).to_pylist())
+    def _one(self, where: Vocabulary, value: Any) -> Node:
+        return self._terms.term(where, _token(value), scored=self._scored)
 
-    def _one(self, name: str, value: Any) -> Node:
-        if not isinstance(value, str):
-            return UNKNOWN
-        return self._terms.term(name, value, scored=self._scored)
-
-    def _full_text(self, query: ast.FullText, field: IndexField) -> Node:
-        if field.kind == "term":
-            return self._one(field.name, query.text)
-        tokens = analyze(field.tokenizer, query.text, field.token_length)
-        return self._tokens(field.name, tokens, query.operator)
-
-    def _tokens(self, name: str, tokens: list[str], operator: str) -> Node:
+    def _tokens(self, where: Vocabulary, tokens: Sequence[str], operator: str) -> Node:
         if not tokens:
             return Nothing()
-        nodes = [self._one(name, token) for token in dict.fromkeys(tokens)]
+        nodes = [self._one(where, token) for token in dict.fromkeys(tokens)]
         return unite(nodes) if operator == "or" else intersect(nodes)
 
-    def _phrase(self, field: IndexField, words: tuple[str, ...], slop: int, prefix: bool) -> Node:
+    def _phrase(
+        self,
+        field: IndexField,
+        where: Vocabulary,
+        words: tuple[str, ...],
+        slop: int,
+        prefix: bool,
+    ) -> Node:
         if not words:
             return Nothing()
         *head, last = words
         if prefix:
-            return self._phrase_prefix(field, head, last, slop)
+            return self._phrase_prefix(field, where, head, last, slop)
         if not head:
-            return self._one(field.name, last)
+            return self._one(where, last)
         if field.kind == "term":
             return Nothing()
         if field.record != "position" or slop > 0 or field.gaps:
-            return inexact(self._tokens(field.name, list(words), "and"))
-        return self._terms.phrase(field.name, words, 0, scored=self._scored)
+            return inexact(self._tokens(where, words, "and"))
+        return self._terms.phrase(where, words, scored=self._scored)
 
-    def _phrase_prefix(self, field: IndexField, head: list[str], last: str, slop: int) -> Node:
-        starts = self._terms.regex(field.name, escape_regex(last) + ANY_TEXT)
+    def _phrase_prefix(
+        self, field: IndexField, where: Vocabulary, head: list[str], last: str, slop: int
+    ) -> Node:
+        starts = self.pattern(where, escape_regex(last) + ANY_TEXT)
         if not head:
             return starts
         if field.kind == "term":
             return Nothing()
-        expanded = self._dictionary(field.name, last).to_pylist()
+        expanded = self._dictionary(where.name, where.prefix + last).to_pylist()
         if len(expanded) > MANY_EXPANSIONS:
-            return inexact(intersect([self._tokens(field.name, head, "and"), starts]))
-        return unite(self._phrase(field, (*head, word), slop, False) for word in expanded)
+            return inexact(intersect([self._tokens(where, head, "and"), starts]))
+        words = (where.word(term) for term in expanded)
+        return unite(self._phrase(field, where, (*head, w), slop, False) for w in words)
 
-    def _regex(self, name: str, prefix: str, pattern: str) -> Node:
-        """Run the pattern over the dictionary, with the engine that scans rows."""
-        listed = self._dictionary(name, prefix)
-        bare = pc.utf8_slice_codeunits(listed, len(prefix)) if prefix else listed
-        try:
-            hits = pc.match_substring_regex(bare, f"^(?:{pattern})$")
-        except pa.ArrowInvalid as error:
-            raise PlanningError(f"the regular expression '{pattern}' is malformed") from error
-        return self._terms.any_term(name, listed.filter(hits).to_pylist())
+    def _fuzzy(self, query: ast.Fuzzy, field: IndexField, where: Vocabulary) -> Node:
+        if field.kind == "text":
+            return self._terms.fuzzy(where, query.value, query.distance, query.prefix)
+        if field.terms > MANY_TERMS:
+            return UNKNOWN
+        return self._listed(where, lambda words: _near(words, query))
+
+    def pattern(self, where: Vocabulary, regex: str) -> Node:
+        """Words that fit a pattern built from escaped pieces."""
+        if where.is_escaped:
+            return self._listed(where, lambda words: _matches(words, regex))
+        return self._terms.regex(where, regex)
+
+    def text_range(self, query: ast.Range, field: IndexField) -> Node:
+        """Words between two ends by their bytes, read off the dictionary."""
+        ends = (query.lower, query.upper)
+        if field.terms > MANY_TERMS or not all(b is None or isinstance(b, str) for b in ends):
+            return UNKNOWN
+        return self._listed(self._terms.vocabulary(field), lambda words: _between(words, query))
+
+    def _listed(self, where: Vocabulary, keep: Callable[[pa.Array], Any]) -> Node:
+        """Words that a test over the dictionary keeps."""
+        listed = self._dictionary(where.name, where.prefix)
+        words = listed
+        if where.is_escaped:
+            words = pa.array([where.word(t) for t in listed.to_pylist()], pa.string())
+        elif where.prefix:
+            words = pc.utf8_slice_codeunits(listed, len(where.prefix))
+        return self._terms.any_term(where, words.filter(keep(words)).to_pylist())
 
     # -- JSON -------------------------------------------------------------------------------------
 
     def _paths(self, query: Any, field: IndexField, path: str) -> Node:
         if isinstance(query, ast.Exists) and not path:
-            return self._terms.is_not_null(field.column)
+            return self._terms.is_not_null(field)
         if not field.complete:
             return UNKNOWN
-        name = field.name
+        where = self._terms.vocabulary(field, path)
         if isinstance(query, ast.Exists):
-            return self._path_exists(name, path)
-        if isinstance(query, ast.Term):
-            return self._one(name, _path_term(path, query.value))
-        if isinstance(query, ast.TermSet):
-            return self._terms.any_term(name, (_path_term(path, v) for v in query.values))
+            return self._path_exists(field, path)
         if isinstance(query, ast.FullText):
-            return self._json_text(query, name, path)
-        if isinstance(query, ast.Phrase):
-            words = tuple(pathtokens.path_term(path, t) for t in query.terms)
-            return self._phrase(field, words, query.slop, query.prefix)
-        prefix = pathtokens.term_prefix(path)
-        if isinstance(query, ast.Wildcard):
-            return self._terms.regex(name, escape_regex(prefix) + wildcard_regex(query.pattern))
-        if isinstance(query, ast.Regex):
-            return self._regex(name, prefix, query.pattern)
-        return inexact(self._path_exists(name, path))
+            return self._json_text(query, where)
+        node = self._words(query, field, where)
+        return inexact(self._path_exists(field, path)) if node == UNKNOWN else node
 
-    def _json_text(self, query: ast.FullText, name: str, path: str) -> Node:
+    def _json_text(self, query: ast.FullText, where: Vocabulary) -> Node:
         """Several tokens may lie in scalars of different types, which do not count together."""
         nodes = []
         for tokens in jsonpaths.alternatives(query.text):
-            node = self._tokens(
-                name, [pathtokens.path_term(path, t) for t in tokens], query.operator
-            )
+            node = self._tokens(where, tokens, query.operator)
             nodes.append(inexact(node) if len(set(tokens)) > 1 else node)
         return unite(nodes)
 
-    def _path_exists(self, name: str, path: str) -> Node:
-        marker = pathtokens.marker(path)
-        below = self._terms.regex(name, escape_regex(marker + ".") + ANY_TEXT)
-        return unite([self._terms.term(name, marker), below])
+    def _path_exists(self, field: IndexField, path: str) -> Node:
+        whole = Vocabulary(field.name, "")
+        below = self._terms.regex(whole, escape_regex(pathtokens.marker(path) + ".") + ANY_TEXT)
+        return unite([self._terms.marker(field, path), below])
 
 
 def _fits(dtype: pa.DataType, value: Any) -> bool:
@@ -338,9 +338,32 @@ def _fits(dtype: pa.DataType, value: Any) -> bool:
     return isinstance(value, bytes) if pa.types.is_binary(dtype) else type(value) is int
 
 
-def _path_term(path: str, value: Any) -> str:
-    token = value if isinstance(value, str) else jsonpaths.number_text(value)
-    return pathtokens.path_term(path, token)
+def _token(value: Any) -> str:
+    return value if isinstance(value, str) else jsonpaths.number_text(value)
+
+
+def _matches(words: pa.Array, pattern: str) -> pa.Array:
+    """Which words fit a regular expression, by the engine that also scans rows."""
+    try:
+        return pc.match_substring_regex(words, f"^(?:{pattern})$")
+    except pa.ArrowInvalid as error:
+        raise PlanningError(f"the regular expression '{pattern}' is malformed") from error
+
+
+def _near(words: pa.Array, query: ast.Fuzzy) -> pa.Array:
+    found = (within_edits(query.value, w, query.distance, query.prefix) for w in words.to_pylist())
+    return pa.array(list(found), pa.bool_())
+
+
+def _between(words: pa.Array, query: ast.Range) -> pa.Array:
+    keep = pa.array(np.ones(len(words), np.bool_))
+    if query.lower is not None:
+        compare = pc.greater_equal if query.include_lower else pc.greater
+        keep = pc.and_(keep, compare(words, str(query.lower)))
+    if query.upper is not None:
+        compare = pc.less_equal if query.include_upper else pc.less
+        keep = pc.and_(keep, compare(words, str(query.upper)))
+    return keep
 
 
 def wildcard_regex(pattern: str) -> str:

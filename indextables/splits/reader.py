@@ -26,6 +26,7 @@ from indextables.expr.predicate import Predicate, TextMatch
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
 from indextables.splits import members
+from indextables.splits.codes import Codes, CodesCache, parse_codes
 from indextables.splits.foreign import ForeignRows
 from indextables.splits.hashtable import HashTable
 from indextables.splits.info import SplitInfo
@@ -108,7 +109,7 @@ class SplitReader:
     def verify(self) -> None:
         """Compare every member with its checksum; the first difference is an error."""
         for name in self.source.footer.files:
-            self.source.verify(name)
+            self.source.fetch(name)
 
     def fuse_filter(self, kind: str = "fuse8") -> bytes | None:
         """The filter over the split's keys, as it was written."""
@@ -152,6 +153,24 @@ class SplitReader:
                 lambda ranges: self.source.member_ranges(name, ranges), end - start, self.path
             )
         return self._tables[column]
+
+    def has_codes(self, column: str) -> bool:
+        """Is there a table of codes for this column?"""
+        if self.is_foreign:
+            return False
+        field = self.info.field(column)
+        return field is not None and field.codes
+
+    def codes(self, column: str) -> Codes:
+        """The column as codes; see ``has_codes``."""
+        field = self.info.field(column)
+        assert field is not None
+        name = members.codes(field.column)
+
+        def load() -> Codes:
+            return parse_codes(bytes(self.source.fetch(name)), self.path)
+
+        return _codes.get((self._key, name), load)
 
     def search(self, query: ast.Query, *, limit: int | None = None, scored: bool = False) -> Hits:
         """Rows that match a query exactly."""
@@ -230,17 +249,19 @@ class _Readers:
 
 
 _readers = _Readers()
+_codes = CodesCache()
 
 
 def forget_readers() -> None:
     """Drop every cached reader and open index of this process."""
     _readers.clear()
+    _codes.clear()
     workspace().clear()
 
 
 def _after_fork() -> None:
-    global _readers
-    _readers = _Readers()
+    global _codes, _readers
+    _readers, _codes = _Readers(), CodesCache()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ipaddr import format_address
-from indextables.splits.fields import NULLS
+from indextables.splits import keywords, pathtokens
 from indextables.splits.info import IndexField, SplitInfo
 from indextables.splits.nodes import (
     UNKNOWN,
@@ -41,6 +42,25 @@ def escape_regex(text: str) -> str:
     return _META.sub(r"\\\1", text)
 
 
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words of a column in an index field: after a prefix, perhaps with escapes."""
+
+    name: str
+    prefix: str
+    escapes: bool = False
+    is_escaped: bool = False
+
+    def spell(self, word: str) -> str:
+        """The term of a word."""
+        return self.prefix + (keywords.escape_value(word) if self.escapes else word)
+
+    def word(self, term: str) -> str:
+        """The word of a term."""
+        bare = term[len(self.prefix) :]
+        return keywords.unescape_value(bare) if self.is_escaped else bare
+
+
 class Terms:
     """Builds leaves for one open index."""
 
@@ -51,63 +71,78 @@ class Terms:
         self._schema = schema
         self._query = Query
         self._types = FieldType
-        self._columns = {name.lower(): field for name, field in info.fields.items()}
 
     def field(self, column: str) -> IndexField | None:
         """How a column is searched; ``None`` if the split does not have it."""
-        return self._columns.get(column.lower())
+        return self._info.field(column)
 
     def dtype(self, field: IndexField) -> pa.DataType:
         return self._info.schema.field(field.column).type
 
     # -- inverted fields --------------------------------------------------------------------------
 
-    def term(self, name: str, text: str, *, scored: bool = False) -> Node:
+    def vocabulary(self, field: IndexField, path: str = "") -> Vocabulary:
+        """Where the words of a column (or of a JSON path) are in the index."""
+        if field.kind == "term":
+            return Vocabulary(keywords.KEYS, keywords.value_prefix(field), True, field.escaped)
+        if field.kind == "paths":
+            return Vocabulary(field.name, pathtokens.term_prefix(path))
+        return Vocabulary(field.name, "")
+
+    def term(self, where: Vocabulary, word: str, *, scored: bool = False) -> Node:
+        text = where.spell(word)
         if len(text.encode()) > MAX_TERM_BYTES:
             return Nothing()
         option = "freq" if scored else "basic"
-        query = self._query.term_query(self._schema, name, text, option)
-        return Index(query, frozenset(parts_of(name, scored=scored)))
+        query = self._query.term_query(self._schema, where.name, text, option)
+        return Index(query, frozenset(parts_of(where.name, scored=scored)))
 
-    def any_term(self, name: str, texts: Iterable[str]) -> Node:
-        short = sorted({t for t in texts if len(t.encode()) <= MAX_TERM_BYTES})
+    def any_term(self, where: Vocabulary, words: Iterable[str]) -> Node:
+        texts = {where.spell(word) for word in words}
+        short = sorted(t for t in texts if len(t.encode()) <= MAX_TERM_BYTES)
         if not short:
             return Nothing()
-        query = self._query.term_set_query(self._schema, name, short)
-        return Index(query, frozenset(parts_of(name)))
+        query = self._query.term_set_query(self._schema, where.name, short)
+        return Index(query, frozenset(parts_of(where.name)))
 
-    def regex(self, name: str, pattern: str) -> Node:
-        """Terms that match a pattern built here; one too large for the automaton is unknown."""
+    def regex(self, where: Vocabulary, pattern: str) -> Node:
+        """Words that match a pattern built here; one too large for the automaton is unknown."""
         try:
-            query = self._query.regex_query(self._schema, name, pattern)
+            whole = escape_regex(where.prefix) + pattern
+            query = self._query.regex_query(self._schema, where.name, whole)
         except ValueError:
             return UNKNOWN
-        return Index(query, frozenset(parts_of(name)))
+        return Index(query, frozenset(parts_of(where.name)))
 
-    def phrase(self, name: str, words: Sequence[Any], slop: int, *, scored: bool) -> Node:
-        query = self._query.phrase_query(self._schema, name, list(words), slop)
-        return Index(query, frozenset(parts_of(name, phrase=True, scored=scored)))
+    def phrase(self, where: Vocabulary, words: Sequence[str], *, scored: bool) -> Node:
+        texts = [where.spell(word) for word in words]
+        query = self._query.phrase_query(self._schema, where.name, texts, 0)
+        return Index(query, frozenset(parts_of(where.name, phrase=True, scored=scored)))
 
-    def fuzzy(self, name: str, text: str, distance: int, prefix: bool) -> Node:
-        query = self._query.fuzzy_term_query(self._schema, name, text, distance, True, prefix)
-        return Index(query, frozenset(parts_of(name)))
+    def fuzzy(self, where: Vocabulary, word: str, distance: int, prefix: bool) -> Node:
+        query = self._query.fuzzy_term_query(self._schema, where.name, word, distance, True, prefix)
+        return Index(query, frozenset(parts_of(where.name)))
+
+    def marker(self, field: IndexField, path: str) -> Node:
+        """Rows with a scalar at exactly this path."""
+        return self.term(Vocabulary(field.name, ""), pathtokens.marker(path))
 
     # -- nulls ------------------------------------------------------------------------------------
 
-    def is_null(self, column: str) -> Node:
-        nulls = self._info.null_counts.get(column)
+    def is_null(self, field: IndexField) -> Node:
+        nulls = self._info.null_counts.get(field.column)
         if nulls == 0:
             return Nothing()
         if nulls == self._info.num_rows:
             return All()
-        return self.term(NULLS, column)
+        return self.term(Vocabulary(keywords.KEYS, ""), keywords.null_mark(field))
 
-    def is_not_null(self, column: str) -> Node:
-        return complement(self.is_null(column))
+    def is_not_null(self, field: IndexField) -> Node:
+        return complement(self.is_null(field))
 
-    def other_than(self, node: Node, column: str) -> Node:
+    def other_than(self, node: Node, field: IndexField) -> Node:
         """Rows with a value in the column that are not in the node."""
-        return intersect([complement(node), self.is_not_null(column)])
+        return intersect([complement(node), self.is_not_null(field)])
 
     # -- columnar fields --------------------------------------------------------------------------
 
@@ -126,7 +161,7 @@ class Terms:
         """A range of doubles; NaN is above infinity, as in the index."""
         low, high = (None if v is None else one_zero_one_nan(v) for v in (low, high))
         if low is None and high is None:
-            return self.is_not_null(field.column)
+            return self.is_not_null(field)
         include = (closed[0] or low is None, closed[1] or high is None)
         query = self._query.range_query(
             self._schema, field.name, self._types.Float, low, high, *include

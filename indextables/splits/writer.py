@@ -28,8 +28,9 @@ from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, BinaryFuse16, hash_terms
 from indextables.splits import members
 from indextables.splits.bundle import INFO, BundleWriter
+from indextables.splits.codes import CodeBuilder
 from indextables.splits.documents import IndexBuilder
-from indextables.splits.fields import SAMPLE_ROWS, in_tantivy, plan_fields
+from indextables.splits.fields import SAMPLE_ROWS, plan_fields
 from indextables.splits.hashtable import build_hash_table
 from indextables.splits.indexfiles import pack_index, sealed_meta
 from indextables.splits.info import IndexField, IndexFile, SplitInfo
@@ -111,6 +112,7 @@ class SplitWriter:
         self._builder: IndexBuilder | None = None
         self._keys: dict[str, KeyCollector] = {}
         self._hashed: dict[str, list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]] = {}
+        self._coded: dict[str, CodeBuilder] = {}
         self._kept: dict[str, list[Any]] = {c: [] for c in column_indexes or {}}
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
@@ -186,7 +188,9 @@ class SplitWriter:
             mapping = self.mapping.get(field.column)
             if field.kind == "hash":
                 self._hashed[field.column] = []
-            elif mapping is not None and field.kind != "none":
+            elif field.kind == "term":
+                self._coded[field.column] = CodeBuilder()
+            if mapping is not None and field.kind not in ("none", "hash"):
                 self._keys[field.column] = KeyCollector(replace(mapping, name=field.column))
         for piece in waiting:
             self._index(piece)
@@ -197,10 +201,12 @@ class SplitWriter:
         nested = [f.column for f in self._builder.fields if f.kind == "paths"]
         leaves = {c: _leaves(piece.column(c)) for c in nested}
         self._builder.add(piece, leaves)
+        for column, coder in self._coded.items():
+            coder.add(piece.column(column))
         for column, collector in self._keys.items():
             if column in leaves:
                 collector.add_leaves(leaves[column])
-            else:
+            elif column not in self._coded or self._coded[column].gave_up:
                 collector.add(piece.column(column))
         for column, found in self._hashed.items():
             found.append(self._hash(column, piece.column(column), first))
@@ -256,6 +262,14 @@ class SplitWriter:
             rows = np.concatenate([r for _, r in parts])
             bundle.add(members.hash_table(column), build_hash_table(hashes, rows))
             self._hashed[column] = [(distinct(hashes), rows)]
+        for at, field in enumerate(fields):
+            coder = self._coded.get(field.column)
+            if coder is not None:
+                self._keys[field.column].add(pa.array(coder.values, pa.string()))
+                packed = coder.finish()
+                if packed is not None:
+                    bundle.add(members.codes(field.column), packed)
+                    fields[at] = replace(field, codes=True)
         return fields
 
     def _add_filters(self, bundle: BundleWriter, fields: list[IndexField]) -> dict[str, Any]:
@@ -303,7 +317,7 @@ class SplitWriter:
             null_counts=statistics.null_counts,
             nan_counts=statistics.nan_counts,
             integers=statistics.integers,
-            index_files=files if any(in_tantivy(f) for f in fields) or files else {},
+            index_files=files,
             index_meta=meta,
             xref=xref,
         )

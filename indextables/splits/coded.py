@@ -1,0 +1,82 @@
+"""Questions that tables of codes answer: asked of the few values, looked up for all rows.
+
+A comparison, pattern or null test on one coded column is evaluated over its distinct values; the
+outcome for every row is one look-up. AND and OR of such tests are AND and OR of masks. This is
+exact, needs no index and costs the same whatever the share of rows that match.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from indextables.expr.evaluate import evaluate
+from indextables.expr.predicate import (
+    And,
+    Compare,
+    Constant,
+    InSet,
+    NullTest,
+    Or,
+    Predicate,
+    StringMatch,
+    Truth,
+    conjunction,
+    conjuncts,
+    leaves,
+)
+from indextables.splits.codes import Codes
+
+Mask = NDArray[np.bool_]
+
+
+def is_coded(predicate: Predicate, reader: Any) -> bool:
+    """Is every leaf a test of one coded column?"""
+    return all(
+        isinstance(leaf, Constant)
+        or (
+            isinstance(leaf, Compare | InSet | NullTest | StringMatch)
+            and len(leaf.column.path) == 1
+            and pa.types.is_string(leaf.column.dtype)
+            and reader.has_codes(leaf.column.root)
+        )
+        for leaf in leaves(predicate)
+    )
+
+
+def split_coded(predicate: Predicate, reader: Any) -> tuple[Predicate, Predicate]:
+    """(conjunction of the coded conjuncts, of the others)."""
+    coded: list[Predicate] = []
+    others: list[Predicate] = []
+    for part in conjuncts(predicate):
+        (coded if is_coded(part, reader) else others).append(part)
+    return conjunction(coded), conjunction(others)
+
+
+def coded_mask(predicate: Predicate, reader: Any) -> Mask:
+    """For each row whether a coded predicate is TRUE."""
+    if isinstance(predicate, And | Or):
+        join = np.logical_and if isinstance(predicate, And) else np.logical_or
+        found = coded_mask(predicate.children[0], reader)
+        for child in predicate.children[1:]:
+            found = join(found, coded_mask(child, reader))
+        return found
+    if isinstance(predicate, Constant):
+        return np.full(reader.num_rows, predicate.truth is Truth.TRUE)
+    assert isinstance(predicate, Compare | InSet | NullTest | StringMatch)
+    column = predicate.column.root
+    codes: Codes = reader.codes(column)
+    held = pa.concat_arrays([pa.nulls(1, pa.string()), codes.values])
+    batch = pa.record_batch({column: held})
+    truth = pc.fill_null(evaluate(predicate, batch), False).to_numpy(zero_copy_only=False)
+    looked_up: Mask = np.asarray(truth, np.bool_)[codes.codes]
+    return looked_up
+
+
+def coded_rows(predicate: Predicate, reader: Any) -> NDArray[np.uint32]:
+    """The rows where a coded predicate is TRUE."""
+    return np.flatnonzero(coded_mask(predicate, reader)).astype(np.uint32)

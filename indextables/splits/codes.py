@@ -1,0 +1,144 @@
+"""Codes: exact string columns of few values, as small numbers.
+
+The values of a column, in order of first appearance, are numbered from 1; 0 is NULL. One byte (or
+two) a row, compressed, tells every row's value. A question about the column alone is then asked of
+its few values and looked up for all rows at once, and groups are counted without a string.
+
+    "ITXCODE1"  u64 rows  u32 values  u32 bytes of a code  u64 bytes of the codes, compressed
+    u32 lengths[values]  the values, UTF-8  the codes, zstd
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.errors import CorruptFileError
+
+MOST_VALUES = 65_535
+_HEADER = struct.Struct("<8sQIIQ")
+_MAGIC = b"ITXCODE1"
+_CODEC = "zstd"
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The codes of a column: ``values[c - 1]`` is the value of code ``c``, 0 is NULL."""
+
+    values: pa.Array
+    codes: NDArray[Any]
+
+    @cached_property
+    def nbytes(self) -> int:
+        return int(self.codes.nbytes + self.values.nbytes)
+
+    def labels(self, codes: NDArray[Any]) -> pa.Array:
+        """The values of some codes."""
+        index = pa.array(np.maximum(codes.astype(np.int64) - 1, 0), mask=codes == 0)
+        return self.values.take(index)
+
+
+class CodeBuilder:
+    """Numbers the values of a column, array by array; gives up where there are too many."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._parts: list[NDArray[np.uint16]] | None = []
+
+    @property
+    def gave_up(self) -> bool:
+        """Were there too many values?"""
+        return self._parts is None
+
+    @property
+    def values(self) -> list[str]:
+        """The values that were numbered."""
+        return list(self._numbers)
+
+    def add(self, array: Any) -> None:
+        if self._parts is None:
+            return
+        coded = array.dictionary_encode()
+        numbers = self._numbers
+        for value in coded.dictionary.to_pylist():
+            numbers.setdefault(value, len(numbers) + 1)
+        if len(numbers) > MOST_VALUES:
+            self._parts = None
+            return
+        table = np.array([numbers[v] for v in coded.dictionary.to_pylist()] + [0], np.uint16)
+        index = coded.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+        self._parts.append(table[index])
+
+    def finish(self) -> bytes | None:
+        """The member, or ``None`` if the column has too many values."""
+        if self._parts is None:
+            return None
+        width = 1 if len(self._numbers) < 256 else 2
+        codes = np.concatenate([np.empty(0, np.uint16), *self._parts])
+        packed = pa.compress(codes.astype(f"<u{width}").tobytes(), codec=_CODEC, asbytes=True)
+        texts = [value.encode() for value in self._numbers]
+        header = _HEADER.pack(_MAGIC, len(codes), len(texts), width, len(packed))
+        lengths = np.array([len(t) for t in texts], "<u4").tobytes()
+        return b"".join([header, lengths, *texts, packed])
+
+
+def parse_codes(raw: bytes, path: str) -> Codes:
+    """The codes of a member that passed its checksum."""
+    try:
+        magic, rows, count, width, packed = _HEADER.unpack_from(raw)
+        if magic != _MAGIC or width not in (1, 2):
+            raise ValueError("not a table of codes")
+        lengths = np.frombuffer(raw, "<u4", count, _HEADER.size)
+        start = _HEADER.size + 4 * count
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        end = start + int(offsets[-1])
+        if end + packed != len(raw):
+            raise ValueError("lengths do not fit")
+        texts = pa.py_buffer(raw[start:end])
+        values = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), texts])
+        plain = pa.decompress(raw[end:], rows * width, codec=_CODEC, asbytes=True)
+        codes = np.frombuffer(plain, f"<u{width}")
+    except (ValueError, struct.error, pa.ArrowException, OSError) as error:
+        raise CorruptFileError(f"a table of codes does not parse ({error})", path=path) from error
+    if len(codes) != rows or (rows and int(codes.max()) > count):
+        raise CorruptFileError("a table of codes names values it does not have", path=path)
+    return Codes(values, codes)
+
+
+class CodesCache:
+    """Tables of codes in memory, least recently used first out, within a number of bytes."""
+
+    def __init__(self, budget: int = 256 << 20) -> None:
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Hashable, Codes] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: Hashable, load: Callable[[], Codes]) -> Codes:
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+                return found
+        made = load()
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = made
+                self._bytes += made.nbytes
+            while self._bytes > self._budget and len(self._held) > 1:
+                self._bytes -= self._held.popitem(last=False)[1].nbytes
+        return made
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+            self._bytes = 0
