@@ -7,13 +7,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.config import Config
+from indextables.log.actions import AddXRef
 from indextables.log.columns import StringColumn
+from indextables.mapping import DocMapping
+from indextables.native import BinaryFuse8, FilterSet
+from indextables.xref.cache import XRefCache
+from indextables.xref.file import LoadedXRef
+from indextables.xref.router import XRefQueryRouter
 
 ROWS = 1000
 SIZE = 128 << 20
@@ -112,3 +120,34 @@ class SyntheticSnapshot:
 
     def file(self, i: int) -> Any:
         return self.paths[i].as_py()
+
+
+# -- cross-references over all splits ------------------------------------------------------------
+
+PER_XREF = 1024
+KEYS = 500
+SHARED = 8  # sets of filters that are truly built; the memory of all would be tens of gigabytes
+
+
+def with_xrefs(snapshot: SyntheticSnapshot) -> XRefQueryRouter:
+    """Cross-references of 1,024 splits each over the whole snapshot, in the cache of a router."""
+    mapping = DocMapping.for_schema(SCHEMA)
+    keys = np.random.default_rng(11).integers(0, 1 << 62, PER_XREF + KEYS).astype(np.uint64)
+    built = [BinaryFuse8.build(keys[i : i + KEYS], round_segments=True) for i in range(PER_XREF)]
+    paths = snapshot.paths.to_pylist()
+    cache = XRefCache(8 << 30)
+    store: Any = SimpleNamespace(identity="bench")
+    sets = [FilterSet(built) for _ in range(SHARED)]
+    actions = []
+    for number, start in enumerate(range(0, len(paths), PER_XREF)):
+        mine = tuple(paths[start : start + PER_XREF])
+        filters = sets[number % SHARED] if len(mine) == PER_XREF else FilterSet(built[: len(mine)])
+        name = f"_xrefsplits/aaaa/xref-{number}.split"
+        zeros = np.zeros(len(mine), np.int32)
+        loaded = LoadedXRef(name, mine, filters, zeros, ((mapping, SCHEMA),), "xxh64", 0)
+        cache.get(("bench", name, 1), lambda x=loaded: x)
+        actions.append(AddXRef(name, f"xref-{number}", mine, len(mine), 1))
+    places = {path: i for i, path in enumerate(paths)}
+    known: Any = snapshot
+    known.xrefs, known.index_of = actions, places.get
+    return XRefQueryRouter(store, Config(), cache)

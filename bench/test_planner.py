@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from planner_peers import delta_plan, delta_table, iceberg_plan, iceberg_table
-from planner_tables import ROWS, SyntheticSnapshot, columns
+from planner_tables import ROWS, SyntheticSnapshot, columns, with_xrefs
 
 from indextables.planner import Planner
 from indextables.planner.stats import bounds_of
@@ -66,6 +66,24 @@ def test_warm_plans(layout: str, report: Report) -> None:
             assert left >= 1
             if n in BARS and name != "half of the table":
                 report(f"{layout} {n:,}: {name}", took, BARS[n], "bar", "ms", 1.0)
+
+
+@pytest.mark.parametrize("layout", ["clustered", "scattered"])
+def test_one_xref_term(layout: str, report: Report) -> None:
+    """A million splits, all covered: a day of them asked for a term, and all of them at once."""
+    snapshot = SyntheticSnapshot(1_000_000, layout == "scattered")
+    planner = Planner(snapshot, xref_router=with_xrefs(snapshot))
+    day = date(1970, 1, 1) + timedelta(days=19_500)
+    for name, sql in (("day", f"day = date'{day}' AND status = 207"), ("all", "status = 207")):
+        plan = planner.plan(sql)
+        routed = plan.report.stage("xref")
+        assert routed is not None
+        assert routed.splits_out < routed.splits_in / 50
+        took = cpu_ms(lambda sql=sql: planner.plan(sql))
+        print(f"XREF {layout} {name}: {plan!r} {took:.3f} ms")
+        report(
+            f"{layout}, xref over {name}", took, 25.0, "bar", "ms", 1.0 if name == "day" else None
+        )
 
 
 def test_explain_beside_planning(report: Report) -> None:

@@ -52,7 +52,10 @@ class World:
         keys = np.unique(rng.integers(0, 1 << 63, int(sizes.max()) + DISTINCT, np.int64))
         keys = keys.astype(np.uint64)
         rng.shuffle(keys)
-        built = [BinaryFuse8.build(keys[i : i + int(n)]) for i, n in enumerate(sizes)]
+        built = [
+            BinaryFuse8.build(keys[i : i + int(n)], round_segments=True)  # as splits store them
+            for i, n in enumerate(sizes)
+        ]
         self.paths = [f"day=2026-01-{i % 28 + 1:02d}/part-{i:05d}.split" for i in range(SPLITS)]
         places = {path: i for i, path in enumerate(self.paths)}
         cache = XRefCache(8 << 30)

@@ -10,6 +10,7 @@ its shape is simply a group of one. Rows are not padded: the set takes the memor
 Answers are those of the single filters, in the order in which the filters were given.
 """
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -288,7 +289,16 @@ cdef class FilterSet:
 
         With ``mask`` (a bool for each filter) only those filters are asked, others answer False.
         """
-        return self.probe_any(np.array([key], np.uint64), mask)
+        if mask is not None:
+            return self.probe_any(np.array([key], np.uint64), mask)
+        cdef bytearray room = bytearray(self.size)
+        cdef Sink sink
+        sink.found = <uint8_t*>PyByteArray_AS_STRING(room)
+        sink.streak = NULL
+        sink.probes = 0
+        with nogil:
+            self._probe_all_groups(key, &sink)
+        return np.frombuffer(room, np.bool_)
 
     def probe_any(self, keys, mask=None):
         """For each filter, whether it may hold at least one of the keys."""

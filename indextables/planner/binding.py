@@ -1,7 +1,8 @@
-"""Filters bound to a snapshot's schema, remembered with the snapshot."""
+"""Filters bound to a snapshot's schema, and how they read, remembered with the snapshot."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from indextables.expr.predicate import (
@@ -44,6 +45,17 @@ def bind_cached(
     return found
 
 
+def lines_cached(predicate: Predicate, snapshot: Any, spell: Callable[[], list[str]]) -> list[str]:
+    """The lines that ``spell`` gives for a predicate, made once per bound predicate."""
+    key = ("planner.lines", id(predicate))
+    known = snapshot.derived.get(key)
+    if known is None or known[0] is not predicate:
+        known = (predicate, spell())
+        _remember(snapshot.derived, key, known)
+    lines: list[str] = known[1]
+    return lines
+
+
 def _bind(
     filters: Any, snapshot: Any, time_zone: str, case_sensitive: bool, most_fields: int
 ) -> Predicate:
@@ -60,9 +72,9 @@ def _bind(
     )
 
 
-def _remember(derived: dict[Any, Any], key: tuple[Any, ...], predicate: Predicate) -> None:
+def _remember(derived: dict[Any, Any], key: tuple[Any, ...], found: Any) -> None:
     """Keep the newest few; a snapshot is planned over with few distinct texts at a time."""
     kept = [k for k in list(derived) if isinstance(k, tuple) and k[0] == key[0]]
     for old in kept[: max(0, len(kept) - MOST_REMEMBERED + 1)]:
         derived.pop(old, None)
-    derived[key] = predicate
+    derived[key] = found

@@ -20,6 +20,7 @@ from indextables.expr import ast
 from indextables.expr.predicate import And, Compare, InSet, Or, Predicate, StringMatch
 from indextables.mapping import DocMapping
 from indextables.planner.access import expected_access, index_lines
+from indextables.planner.binding import lines_cached
 from indextables.planner.describe import (
     leaf_text,
     predicate_text,
@@ -68,8 +69,9 @@ def funnel(plan: Plan) -> str:
 
 def text(plan: Plan) -> str:
     """The explanation for a terminal."""
-    report = plan.report
-    lines = [*tree_lines(plan.predicate, plan.snapshot.table_mapping), "", funnel(plan)]
+    report, snapshot, predicate = plan.report, plan.snapshot, plan.predicate
+    tree = lines_cached(predicate, snapshot, lambda: tree_lines(predicate, snapshot.table_mapping))
+    lines = [*tree, "", funnel(plan)]
     lines.append(f"bind {time_text(report.bind_seconds)}, plan {time_text(report.seconds)} in all")
     for stage in report.stages[1:]:
         detail = f"  {stage.detail}" if stage.detail else ""

@@ -279,9 +279,9 @@ class SplitWriter:
             if field.column in parts:
                 fields[at] = replace(field, terms=len(parts[field.column]))
         keys = distinct(np.concatenate([np.empty(0, np.uint64), *parts.values()]))
-        bundle.add(members.FUSE8, BinaryFuse8.build(keys).to_postcard())
+        bundle.add(members.FUSE8, BinaryFuse8.build(keys, round_segments=True).to_postcard())
         if self._config["xref.build.filterType"] == "fuse16":
-            bundle.add(members.FUSE16, BinaryFuse16.build(keys).to_postcard())
+            bundle.add(members.FUSE16, BinaryFuse16.build(keys, round_segments=True).to_postcard())
         described = [f.to_dict() for f in self.mapping.fields if f.name in parts]
         return {"hash": HASH_KIND, "fields": described, "num_keys": len(keys)}
 

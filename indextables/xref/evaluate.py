@@ -11,7 +11,9 @@ A conjunction is absent when one part is; a disjunction when all parts are, so o
 keeps it. ``should`` beside ``must`` is optional and never prunes unless a number is demanded.
 Negations never prune. ``unevaluated`` reports that some part, at any depth, was not decided.
 
-All splits of a cross-reference are judged at once: a verdict is an array, a key is one probe.
+A question is worded once for a mapping: its columns resolved, its values spelled and hashed. The
+wording then runs over the filters of every cross-reference with that mapping. All splits of one
+are judged at once: a verdict is an array, a key is one probe.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -50,60 +52,93 @@ EXISTS = 2
 Verdicts = NDArray[np.uint8]
 
 
-@dataclass
-class Evaluation:
-    """Judges one question for all splits of one mapping."""
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The same verdict for every split."""
 
-    filters: FilterSet
+    verdict: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Do the splits hold every one, or any, of these keys?"""
+
+    hashes: NDArray[np.uint64]
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """The least verdict: absent before possible before undecided."""
+
+    parts: tuple[Wording, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """Absent where fewer parts than needed are possible."""
+
+    parts: tuple[Wording, ...]
+    needed: int = 1
+
+
+Wording: TypeAlias = Fixed | Probe | Conjunction | Disjunction
+
+
+def judge(wording: Wording, filters: FilterSet, mask: NDArray[np.bool_] | None = None) -> Verdicts:
+    """One verdict for each filter; those outside the mask may say anything."""
+    if isinstance(wording, Probe):
+        hashes = wording.hashes
+        if len(hashes) == 1:
+            found = filters.probe(int(hashes[0]), mask)
+        elif wording.every:
+            found = filters.probe_all(hashes, mask)
+        else:
+            found = filters.probe_any(hashes, mask)
+        return found.view(np.uint8)
+    if isinstance(wording, Fixed):
+        return np.full(len(filters), wording.verdict, np.uint8)
+    parts = [judge(part, filters, mask) for part in wording.parts]
+    if isinstance(wording, Conjunction):
+        return reduce(np.minimum, parts)
+    possible = np.sum([p != NOT_PRESENT for p in parts], axis=0)
+    undecided = np.all([p == EXISTS for p in parts], axis=0)
+    verdicts = np.where(undecided, EXISTS, POSSIBLY_PRESENT).astype(np.uint8)
+    verdicts[possible < wording.needed] = NOT_PRESENT
+    return verdicts
+
+
+@dataclass
+class Question:
+    """Words predicates and queries for the splits of one mapping."""
+
     mapping: DocMapping
     schema: pa.Schema
     hash_kind: str
-    mask: NDArray[np.bool_] | None = None
     unevaluated: bool = False
     columns: dict[str, None] = field(default_factory=dict)
 
-    # -- verdicts -------------------------------------------------------------------------------
-
-    def all(self, verdict: int) -> Verdicts:
-        return np.full(len(self.filters), verdict, np.uint8)
-
-    def undecided(self) -> Verdicts:
+    def undecided(self) -> Wording:
         self.unevaluated = True
-        return self.all(EXISTS)
+        return Fixed(EXISTS)
 
-    def probe(self, name: str, keys: list[str], *, every: bool) -> Verdicts:
+    def probe(self, name: str, keys: list[str], *, every: bool) -> Wording:
         """Do the splits hold every one, or any, of these keys of a field?"""
         self.columns[name.split(".")[0]] = None
-        hashes = [hash_term(name, key, self.hash_kind) for key in keys]
-        if len(hashes) == 1:
-            found = self.filters.probe(hashes[0], self.mask)
-        elif every:
-            found = self.filters.probe_all(np.array(hashes, np.uint64), self.mask)
-        else:
-            found = self.filters.probe_any(np.array(hashes, np.uint64), self.mask)
-        return found.view(np.uint8)
-
-    def conjunction(self, parts: Iterable[Verdicts]) -> Verdicts:
-        """The least verdict: absent before possible before undecided."""
-        return reduce(np.minimum, parts)
-
-    def disjunction(self, parts: Iterable[Verdicts], needed: int = 1) -> Verdicts:
-        found = list(parts)
-        possible = np.sum([p != NOT_PRESENT for p in found], axis=0)
-        undecided = np.all([p == EXISTS for p in found], axis=0)
-        return _verdict(possible < needed, undecided)
+        hashes = np.array([hash_term(name, key, self.hash_kind) for key in keys], np.uint64)
+        return Probe(hashes, every)
 
     # -- predicates -----------------------------------------------------------------------------
 
-    def predicate(self, predicate: Predicate) -> Verdicts:
-        """The verdicts of a bound predicate."""
+    def predicate(self, predicate: Predicate) -> Wording:
+        """The wording of a bound predicate."""
         if isinstance(predicate, And):
-            return self.conjunction(self.predicate(p) for p in predicate.children)
+            return Conjunction(tuple(self.predicate(p) for p in predicate.children))
         if isinstance(predicate, Or):
-            return self.disjunction(self.predicate(p) for p in predicate.children)
+            return Disjunction(tuple(self.predicate(p) for p in predicate.children))
         if isinstance(predicate, Constant):
             true = predicate.truth is Truth.TRUE
-            return self.all(POSSIBLY_PRESENT if true else NOT_PRESENT)
+            return Fixed(POSSIBLY_PRESENT if true else NOT_PRESENT)
         if isinstance(predicate, TextMatch) and not predicate.negated:
             return self.query(predicate.query)
         if isinstance(predicate, Compare) and predicate.op is Op.EQ:
@@ -112,7 +147,7 @@ class Evaluation:
             return self._equal(predicate.column, list(predicate.values))
         return self.undecided()
 
-    def _equal(self, column: Column, values: list[Any]) -> Verdicts:
+    def _equal(self, column: Column, values: list[Any]) -> Wording:
         mapping = self.mapping.get(column.root)
         if column.is_partition or len(column.path) > 1 or mapping is None:
             return self.undecided()
@@ -123,7 +158,7 @@ class Evaluation:
             return self.undecided()
         if all(k is not None and len(k) == 1 for k in keys):
             return self.probe(mapping.name, [k[0] for k in keys if k], every=False)
-        return self.disjunction(self.probe(mapping.name, k, every=True) for k in keys if k)
+        return Disjunction(tuple(self.probe(mapping.name, k, every=True) for k in keys if k))
 
     def _type_of(self, name: str) -> pa.DataType | None:
         index = self.schema.get_field_index(name)
@@ -131,8 +166,8 @@ class Evaluation:
 
     # -- queries --------------------------------------------------------------------------------
 
-    def query(self, query: ast.Query) -> Verdicts:
-        """The verdicts of a query AST."""
+    def query(self, query: ast.Query) -> Wording:
+        """The wording of a query AST."""
         handler = _HANDLERS.get(type(query))
         return self.undecided() if handler is None else handler(self, query)
 
@@ -149,7 +184,7 @@ class Evaluation:
         dtype = self._type_of(mapping.name)
         return None if dtype is None else (mapping, dtype, path)
 
-    def terms(self, name: str, values: Iterable[Any], *, every: bool) -> Verdicts:
+    def terms(self, name: str, values: Iterable[Any], *, every: bool) -> Wording:
         known = self._field(name)
         if known is None:
             return self.undecided()
@@ -159,7 +194,7 @@ class Evaluation:
             return self.undecided()
         return self.probe(key_field(mapping.name, path), [k for k in keys if k], every=every)
 
-    def full_text(self, query: ast.FullText) -> Verdicts:
+    def full_text(self, query: ast.FullText) -> Wording:
         known = self._field(query.field)
         if known is None or known[0].type != "text":
             return self.undecided()
@@ -167,35 +202,29 @@ class Evaluation:
         tokens = analyze(mapping.tokenizer or "default", query.text, mapping.token_length)
         return self.terms(query.field, dict.fromkeys(tokens), every=query.operator == "and")
 
-    def phrase(self, query: ast.Phrase) -> Verdicts:
+    def phrase(self, query: ast.Phrase) -> Wording:
         terms = query.terms[:-1] if query.prefix else query.terms
         if query.prefix:
             self.unevaluated = True
         return self.terms(query.field, dict.fromkeys(terms), every=True)
 
-    def boolean(self, query: ast.Bool) -> Verdicts:
+    def boolean(self, query: ast.Bool) -> Wording:
         parts = [self.query(q) for q in query.must]
         needed = query.required_should
         if query.should and needed > 0:
-            parts.append(self.disjunction([self.query(q) for q in query.should], needed))
+            parts.append(Disjunction(tuple(self.query(q) for q in query.should), needed))
         if query.must_not or (query.should and needed == 0):
             self.unevaluated = True
-        return self.conjunction(parts) if parts else self.all(POSSIBLY_PRESENT)
+        return Conjunction(tuple(parts)) if parts else Fixed(POSSIBLY_PRESENT)
 
 
-def _verdict(absent: NDArray[np.bool_], undecided: NDArray[np.bool_]) -> Verdicts:
-    found = np.where(undecided, EXISTS, POSSIBLY_PRESENT).astype(np.uint8)
-    found[absent] = NOT_PRESENT
-    return found
-
-
-_HANDLERS: dict[type, Callable[[Evaluation, Any], Verdicts]] = {
+_HANDLERS: dict[type, Callable[[Question, Any], Wording]] = {
     ast.Term: lambda e, q: e.terms(q.field, [q.value], every=True),
     ast.TermSet: lambda e, q: e.terms(q.field, q.values, every=False),
-    ast.FullText: Evaluation.full_text,
-    ast.Phrase: Evaluation.phrase,
-    ast.Bool: Evaluation.boolean,
+    ast.FullText: Question.full_text,
+    ast.Phrase: Question.phrase,
+    ast.Bool: Question.boolean,
     ast.Boost: lambda e, q: e.query(q.query),
-    ast.MatchAll: lambda e, q: e.all(POSSIBLY_PRESENT),
-    ast.MatchNone: lambda e, q: e.all(NOT_PRESENT),
+    ast.MatchAll: lambda e, q: Fixed(POSSIBLY_PRESENT),
+    ast.MatchNone: lambda e, q: Fixed(NOT_PRESENT),
 }

@@ -18,6 +18,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,11 @@ class LoadedXRef:
     hash_kind: str
     total_terms: int
 
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all splits have the first mapping."""
+        return not self.mapping_of.any()
+
     @property
     def nbytes(self) -> int:
         return self.filters.nbytes + sum(map(len, self.paths)) + 64 * len(self.paths)
@@ -193,10 +199,7 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
     if not isinstance(splits, list) or len(splits) != len(container):
         raise CorruptFileError("filters and splits differ in number", path=path)
     try:
-        kinds = tuple(
-            (DocMapping.from_json(m["mapping"]), schema_from_json(m["schema"]))
-            for m in header.get("mappings", [])
-        )
+        kinds = tuple(_kind(m["mapping"], m["schema"]) for m in header.get("mappings", []))
         numbers = np.array([s.get("mapping", -1) for s in splits], np.int32)
         paths = tuple(str(s["uri"]) for s in splits)
     except (KeyError, TypeError, ValueError, AttributeError, SchemaMismatchError) as error:
@@ -212,6 +215,12 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
         container.hash_kind,
         int(header.get("total_terms", 0)),
     )
+
+
+@lru_cache(maxsize=256)
+def _kind(mapping: str, schema: str) -> tuple[DocMapping, pa.Schema]:
+    """One object for all files that repeat a description, so that questions are worded once."""
+    return DocMapping.from_json(mapping), schema_from_json(schema)
 
 
 def _check_sums(bundle: Bundle, path: str) -> None:

@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
+from indextables.mapping import DocMapping
 from indextables.storage.base import Store
 from indextables.xref.cache import XRefCache, shared_cache
-from indextables.xref.evaluate import NOT_PRESENT, Evaluation
+from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge
 from indextables.xref.file import LoadedXRef, read_xref
 
 
@@ -61,6 +63,30 @@ class RouteResult:
     report: RouteReport
 
 
+class Wordings:
+    """One predicate in the words of every mapping that comes along, each made once."""
+
+    def __init__(self, predicate: Predicate) -> None:
+        self._predicate = predicate
+        self._known: dict[tuple[int, int, str], tuple[Any, Question, Wording]] = {}
+
+    def of(self, kind: tuple[DocMapping, pa.Schema], hash_kind: str) -> Wording:
+        key = (id(kind[0]), id(kind[1]), hash_kind)
+        if key not in self._known:
+            question = Question(*kind, hash_kind)
+            self._known[key] = (kind, question, question.predicate(self._predicate))
+        return self._known[key][2]
+
+    @property
+    def unevaluated(self) -> bool:
+        return any(question.unevaluated for _, question, _ in self._known.values())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        names = [name for _, question, _ in self._known.values() for name in question.columns]
+        return tuple(dict.fromkeys(names))
+
+
 class XRefQueryRouter:
     """Routes queries over the tables of one store."""
 
@@ -77,50 +103,70 @@ class XRefQueryRouter:
         report = RouteReport(before=len(candidates))
         wanted = np.zeros(snapshot.num_files, np.bool_)
         wanted[candidates] = True
-        relevant = [x for x in snapshot.xrefs if wanted[self._live(snapshot, x)].any()]
+        relevant = self._relevant(snapshot, candidates, wanted)
         possible = np.ones(snapshot.num_files, np.bool_)
         covered = np.zeros(snapshot.num_files, np.bool_)
-        columns: dict[str, None] = {}
+        wordings = Wordings(predicate)
         for action, loaded in self._load_all(relevant, report):
             places = self._positions(snapshot, action)
-            found = self._judge(loaded, predicate, wanted, places, report, columns)
+            possible[self._absent(loaded, wordings, wanted, places)] = False
             covered[self._live(snapshot, action)] = True
-            absent = places[~found]
-            possible[absent[absent >= 0]] = False
         keep = possible[candidates].astype(np.uint8)
         report.covered = int(covered[candidates].sum())
         report.after = int(keep.sum())
-        report.columns = tuple(columns)
+        report.unevaluated = wordings.unevaluated
+        report.columns = wordings.columns
         report.seconds = time.perf_counter() - start
         return RouteResult(keep, report)
 
     # -- judging --------------------------------------------------------------------------------
 
-    def _judge(
+    def _absent(
         self,
         loaded: LoadedXRef,
-        predicate: Predicate,
+        wordings: Wordings,
         wanted: NDArray[np.bool_],
         places: NDArray[np.int64],
-        report: RouteReport,
-        columns: dict[str, None],
-    ) -> NDArray[np.bool_]:
-        """Which source splits may match; splits nobody asks about may."""
-        asked = (places >= 0) & wanted[places]
-        found = np.ones(len(loaded.paths), np.bool_)
-        for number, (mapping, schema) in enumerate(loaded.mappings):
-            mask = asked & (loaded.mapping_of == number)
-            if not mask.any():
-                continue
-            some = None if mask.all() else mask
-            evaluation = Evaluation(loaded.filters, mapping, schema, loaded.hash_kind, some)
-            verdicts = evaluation.predicate(predicate)
-            found[mask & (verdicts == NOT_PRESENT)] = False
-            report.unevaluated |= evaluation.unevaluated
-            columns.update(evaluation.columns)
-        return found
+    ) -> NDArray[np.int64]:
+        """The places of the wanted source splits that cannot match."""
+        asked = wanted[places] & (places >= 0)
+        found = np.zeros(len(places), np.bool_)
+        for number, kind in enumerate(loaded.mappings):
+            mask = asked if loaded.is_uniform else asked & (loaded.mapping_of == number)
+            count = np.count_nonzero(mask)
+            if count:
+                some = None if count == len(mask) else mask
+                wording = wordings.of(kind, loaded.hash_kind)
+                found |= mask & (judge(wording, loaded.filters, some) == NOT_PRESENT)
+        return places[found]
 
     # -- which splits ---------------------------------------------------------------------------
+
+    def _relevant(
+        self, snapshot: Any, candidates: NDArray[np.int64], wanted: NDArray[np.bool_]
+    ) -> list[AddXRef]:
+        """The cross-references that cover a candidate."""
+        owner, doubled = self._owners(snapshot)
+        asked = np.zeros(len(snapshot.xrefs) + 1, np.bool_)
+        asked[owner[candidates]] = True
+        for number in doubled:
+            asked[number] |= wanted[self._live(snapshot, snapshot.xrefs[number])].any()
+        return [snapshot.xrefs[number] for number in np.flatnonzero(asked[:-1])]
+
+    def _owners(self, snapshot: Any) -> tuple[NDArray[np.int32], list[int]]:
+        """Which cross-reference covers each split (-1: none), and those that share a split."""
+        found: tuple[NDArray[np.int32], list[int]] | None = snapshot.derived.get("xref.owners")
+        if found is None:
+            owner = np.full(snapshot.num_files, -1, np.int32)
+            doubled = []
+            for number, action in enumerate(snapshot.xrefs):
+                live = self._live(snapshot, action)
+                free = owner[live] < 0
+                if not free.all():
+                    doubled.append(number)
+                owner[live[free]] = number
+            found = snapshot.derived["xref.owners"] = (owner, doubled)
+        return found
 
     def _positions(self, snapshot: Any, action: AddXRef) -> NDArray[np.int64]:
         """Where each source split stands in the snapshot; -1 for those that are gone."""

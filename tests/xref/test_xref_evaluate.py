@@ -14,7 +14,8 @@ from indextables.expr.evaluate import evaluate
 from indextables.expr.keys import KeyCollector, distinct
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.native import BinaryFuse8, FilterSet
-from indextables.xref.evaluate import EXISTS, NOT_PRESENT, POSSIBLY_PRESENT, Evaluation
+from indextables.xref.evaluate import EXISTS, NOT_PRESENT, POSSIBLY_PRESENT, Question
+from indextables.xref.evaluate import judge as verdicts
 
 SCHEMA = pa.schema(
     [
@@ -48,12 +49,12 @@ def filters(rows: list[list[dict[str, object]]]) -> FilterSet:
 
 
 def judge(rows: list[list[dict[str, object]]], query: object, mapping: DocMapping = MAPPING):
-    evaluation = Evaluation(filters(rows), mapping, SCHEMA, "xxh64")
+    question = Question(mapping, SCHEMA, "xxh64")
     if isinstance(query, str):
-        verdicts = evaluation.predicate(bind(query, SCHEMA, mapping=mapping))
+        wording = question.predicate(bind(query, SCHEMA, mapping=mapping))
     else:
-        verdicts = evaluation.query(query)
-    return verdicts.tolist(), evaluation.unevaluated
+        wording = question.query(query)
+    return verdicts(wording, filters(rows)).tolist(), question.unevaluated
 
 
 ROW = {"host": "a", "msg": "hello world", "n": 5, "x": 1.0}
