@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import ConfigError, UnknownColumnError
+from indextables.errors import ConfigError, CorruptFileError, UnknownColumnError
 
 TOKENIZERS = ("default", "raw", "whitespace", "en_stem")
 RECORDS = ("basic", "freq", "position")
@@ -125,11 +125,17 @@ class DocMapping:
     @classmethod
     def from_json(cls, text: str) -> DocMapping:
         """Read either spelling; objects without fields (always-null structs) are dropped."""
-        body = json.loads(text)
-        if isinstance(body, dict):
-            body = body.get("field_mappings") or body.get("fields") or []
-        kept = [i for i in body if not (i.get("type") == "object" and not i.get("field_mappings"))]
-        return cls(tuple(FieldMapping.from_dict(i) for i in kept))
+        try:
+            body = json.loads(text)
+            if isinstance(body, dict):
+                body = body.get("field_mappings") or body.get("fields") or []
+            kept = [i for i in body if i.get("type") != "object" or i.get("field_mappings")]
+            return cls(tuple(FieldMapping.from_dict(i) for i in kept))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise CorruptFileError(
+                f"a document mapping is malformed: {error}",
+                hint="Run DOCTOR on the table, or restore an older version",
+            ) from error
 
     @classmethod
     def for_schema(

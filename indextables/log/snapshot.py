@@ -36,6 +36,8 @@ from indextables.types import schema_from_json
 
 T = TypeVar("T")
 
+TABLE_MAPPING = "indextables.docMapping"
+
 
 class VersionActions(NamedTuple):
     """The actions of one version, in order."""
@@ -179,11 +181,16 @@ class Snapshot(FileColumns):
 
     @property
     def table_mapping(self) -> DocMapping | None:
-        """All fields of all live splits' mappings; of two spellings the later file's wins."""
+        """All fields of all live splits' mappings; of two spellings the later file's wins.
+
+        A table without splits has the mapping that it was created with.
+        """
         return self._keep("table_mapping", self._table_mapping)
 
     def _table_mapping(self) -> DocMapping | None:
         found = [m for m in map(self._mapping_of, self._mapping_texts()) if m is not None]
+        if not found and not self.num_files:
+            return self._mapping_of(self.metadata.configuration.get(TABLE_MAPPING))
         fields = {f.name: f for mapping in found for f in mapping.fields}
         return DocMapping(tuple(fields.values())) if fields else None
 

@@ -15,7 +15,8 @@ from typing import Any
 MASK = "***"
 
 _SECRET_NAME = re.compile(
-    r"(?i)(secret|token|password|passwd|credential|signature|private|sas|connection_?string"
+    r"(?i)(secret|token(?!i[sz]|[._-]?length)|password|passwd|credential|signature|private|sas"
+    r"|connection_?string"
     r"|(?:access|account|auth|api|storage|sse|encryption)[._-]?key|^key$|(?<![a-z])sig(?![a-z]))"
 )
 _NAMED = re.compile(

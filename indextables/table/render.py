@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 _SHOWN_COLUMNS = 8
 _STYLE = (
-    "border-collapse:collapse;font:13px system-ui,sans-serif;color:inherit;background:transparent"
+    "font:13px/1.5 system-ui,sans-serif;color:inherit;display:inline-block;max-width:60rem;"
+    "border:1px solid rgba(127,127,127,.35);border-radius:8px;padding:.7em 1em"
 )
+_CELL = "text-align:left;padding:1px 14px 1px 0;background:none;vertical-align:top"
 
 
 def as_text(table: Table) -> str:
@@ -32,22 +34,44 @@ def as_text(table: Table) -> str:
 
 
 def as_html(table: Table) -> str:
-    """The same facts for a notebook."""
+    """The same facts for a notebook, with how each column is indexed."""
     s = table.snapshot
     facts = {
         "version": f"{s.version} ({moment(s.timestamp_ms)})",
-        "splits": f"{s.num_files:,}",
-        "rows": rows_text(s.num_rows),
-        "size": size_text(s.num_bytes),
-        "partitions": ", ".join(s.partition_columns) or "none",
-        "columns": ", ".join(f"{f.name} {type_name(f.type)}" for f in s.schema),
+        "splits": f"{s.num_files:,} with {rows_text(s.num_rows)}, {size_text(s.num_bytes)}",
     }
-    rows = "".join(
-        f"<tr><th style='text-align:left;padding:2px 12px 2px 0'>{k}</th>"
-        f"<td style='text-align:left'>{html.escape(v)}</td></tr>"
-        for k, v in facts.items()
+    rows = "".join(_row(name, html.escape(text)) for name, text in facts.items())
+    columns = "".join(
+        _row(html.escape(f.name), f"{html.escape(type_name(f.type))} {_faint(_role(table, f.name))}")
+        for f in s.schema
     )
-    return f"<table style='{_STYLE}'><caption>{html.escape(table.path)}</caption>{rows}</table>"
+    head = f"<div style='font-weight:600;margin-bottom:.3em'>{html.escape(table.path)}</div>"
+    grid = "border-collapse:collapse;color:inherit;background:none;margin:0"
+    more = (
+        f"<details><summary style='cursor:pointer'>{len(s.schema)} columns</summary>"
+        f"<table style='{grid}'>{columns}</table></details>"
+    )
+    return f"<div style='{_STYLE}'>{head}<table style='{grid}'>{rows}</table>{more}</div>"
+
+
+def _row(name: str, body: str) -> str:
+    return f"<tr><td style='{_CELL}'>{_faint(name)}</td><td style='{_CELL}'>{body}</td></tr>"
+
+
+def _faint(text: str) -> str:
+    return f"<span style='opacity:.7'>{text}</span>"
+
+
+def _role(table: Table, column: str) -> str:
+    """What a column is to a query."""
+    if column in table.partition_columns:
+        return "partition"
+    field = table.mapping.get(column)
+    if field is None or not field.indexed:
+        return "not indexed"
+    if field.is_tokenized:
+        return f"text, {html.escape(str(field.tokenizer))} tokens"
+    return {"json": "json", "ip": "ip address"}.get(field.type, "exact")
 
 
 def columns_text(table: Table) -> str:
@@ -67,7 +91,7 @@ def rows_text(rows: int | None) -> str:
 
 def size_text(size: int) -> str:
     value = float(size)
-    for unit in ("B", "KB", "MB", "GB"):
+    for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000

@@ -303,7 +303,7 @@ def _check_partitions(base: Snapshot, partition_by: tuple[str, ...], schema: pa.
 
 
 def _mapping(base: Snapshot, schema: pa.Schema, indexing: IndexingOptions | None) -> DocMapping:
-    """The table's mapping, grown by new columns; contradicting options are an error."""
+    """The table's mapping, grown by new columns; options must not contradict its splits."""
     wanted = DocMapping.for_schema(schema, base.partition_columns, indexing)
     known = base.table_mapping
     if known is None:
@@ -317,10 +317,12 @@ def _mapping(base: Snapshot, schema: pa.Schema, indexing: IndexingOptions | None
             field.is_tokenized,
         )
         if clash and field.name.lower() in named:
-            raise ConfigError(
-                f"column '{field.name}' is indexed as {have} in this table",
-                hint="Leave the option out, or rewrite the table to change it",
-            )
+            if base.num_files:
+                raise ConfigError(
+                    f"column '{field.name}' is indexed as {have} in this table",
+                    hint="Leave the option out, or rewrite the table to change it",
+                )
+            have = None
         fields.append(field if have is None else replaced(have, name=field.name))
     return DocMapping(tuple(fields))
 

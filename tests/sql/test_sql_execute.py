@@ -118,3 +118,17 @@ def test_secrets_stay_hidden(path: str) -> None:
     options = {"spark.indextables.aws.secretKey": "hunter2hunter2"}
     found = indextables.sql(None, "DESCRIBE INDEXTABLES ENVIRONMENT", options=options)
     assert "hunter2" not in str(found.to_pylist())
+
+
+def test_settings_about_tokenizers_are_no_secrets(path: str) -> None:
+    options = {
+        "spark.indextables.indexing.tokenizer.message": "whitespace",
+        "spark.indextables.indexing.tokenLength.message": "100",
+        "spark.indextables.gcs.token": "hunter2hunter2",
+    }
+    found = indextables.sql(None, "DESCRIBE INDEXTABLES ENVIRONMENT", options=options).to_pylist()
+    shown = {row["property_name"].lower(): row["property_value"] for row in found}
+    assert shown["spark.indextables.indexing.tokenizer.message"] == "whitespace"
+    assert shown["spark.indextables.indexing.tokenlength.message"] == "100"
+    assert shown["spark.indextables.indexing.text.maxtokenlength"] == "255"
+    assert shown["spark.indextables.gcs.token"] == "***REDACTED***"

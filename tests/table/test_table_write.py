@@ -173,3 +173,23 @@ def test_failed_write_leaves_the_table_alone(path: str) -> None:
         indextables.write(reader, path)
     assert indextables.open(path).version == 1
     assert len(list(Path(path).glob("*.split"))) == 1
+
+
+def test_a_table_without_splits_remembers_how_it_is_indexed(path: str) -> None:
+    indextables.write(pa.table({"m": ["big fox"], "n": ["x"]}), path, text=["m"])
+    indextables.open(path).delete("true")
+    empty = indextables.open(path)
+    assert empty.snapshot.num_files == 0
+    assert empty.mapping.get("m").is_tokenized
+    assert empty.count("m TEXTSEARCH 'fox'") == 0
+    indextables.write(pa.table({"m": ["small fox"], "n": ["y"]}), path)
+    assert indextables.open(path).count("m TEXTSEARCH 'fox'") == 1
+
+
+def test_options_may_still_change_a_table_without_splits(path: str) -> None:
+    indextables.write(pa.table({"m": ["big fox"]}), path)
+    indextables.open(path).delete("true")
+    indextables.write(pa.table({"m": ["big fox"]}), path, text=["m"])
+    assert indextables.open(path).count("m TEXTSEARCH 'fox'") == 1
+    with pytest.raises(ConfigError, match="is indexed as"):
+        indextables.write(pa.table({"m": ["big fox"]}), path, ip=["m"])
