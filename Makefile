@@ -7,7 +7,7 @@ NATIVE := $(VENV)/.native
 N      ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format build oracle bench clean
+.PHONY: help demo test lint types format build oracle bench docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -47,6 +47,12 @@ bench: $(NATIVE) ## benchmarks against the named peers, ratios printed
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-bench.txt
 	$(BIN)/python -m pytest bench
 
+docs: $(STAMP) ## the documentation as a site in site/
+	@$(BIN)/python tests/requirements.py docs > $(VENV)/requirements-docs.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-docs.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 clean: ## remove everything that a build made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name '*.so' -path '*/native/*' -delete

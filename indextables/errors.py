@@ -45,7 +45,7 @@ class IndexTablesError(Exception):
         if where:
             text += f" ({', '.join(where)})"
         if self.hint:
-            text += f". {self.hint}"
+            text += f"\n{self.hint}" if "\n" in self.message else f". {self.hint}"
         return text
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["servers.fixtures"]
+pytest_plugins = ["servers.fixtures", "spark_session"]
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[2] / "shared"

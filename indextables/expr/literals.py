@@ -174,7 +174,11 @@ def cast_scalar(scalar: Scalar, dtype: pa.DataType, tz: tzinfo) -> Scalar:
 def mismatch(scalar: Scalar, dtype: pa.DataType) -> TypeMismatchError:
     """The error for a literal that can never be compared with such a column."""
     shown = f"'{scalar.value}'" if scalar.kind is Kind.STRING else scalar.kind.value
-    return TypeMismatchError(f"cannot compare {type_name(dtype)} with {shown}")
+    wanted = type_name(dtype)
+    return TypeMismatchError(
+        f"cannot compare {wanted} with {shown}",
+        hint=f"Write a literal of type {wanted}, or cast the column",
+    )
 
 
 # -- points on the line ---------------------------------------------------------------------------

@@ -84,6 +84,7 @@ class SearchScope:
         listed = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
         fields = "" if near.startswith("Known") else f"Fields: {listed}."
         quoting = "Quote a word that holds a colon."
+        near = near if near.endswith(("?", ".")) else f"{near}."
         hint = " ".join(filter(None, [more, near, fields, quoting]))
         return UnknownColumnError(f"unknown field '{name}' in the search string", hint=hint)
 

@@ -137,8 +137,10 @@ def _environment_rows(config: Config, spark: Any) -> Iterator[dict[str, str]]:
     }
     for name, value in system.items():
         yield {"property_type": "system", "property_name": name, "property_value": value}
-    for key in config:
-        yield _setting(f"spark.indextables.{key}", config[key], "setting")
+    named = {key.lower() for key in config}
+    given = {key: value for key, value in config.raw().items() if key.lower() not in named}
+    for key, value in {**config, **given}.items():
+        yield _setting(f"spark.indextables.{key}", value, "setting")
     if spark is not None:
         for name, value in sorted(dict(spark.sparkContext.getConf().getAll()).items()):
             yield _setting(name, value, "spark")

@@ -42,7 +42,9 @@ def as_html(table: Table) -> str:
     }
     rows = "".join(_row(name, html.escape(text)) for name, text in facts.items())
     columns = "".join(
-        _row(html.escape(f.name), f"{html.escape(type_name(f.type))} {_faint(_role(table, f.name))}")
+        _row(
+            html.escape(f.name), f"{html.escape(type_name(f.type))} {_faint(_role(table, f.name))}"
+        )
         for f in s.schema
     )
     head = f"<div style='font-weight:600;margin-bottom:.3em'>{html.escape(table.path)}</div>"

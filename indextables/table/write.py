@@ -25,7 +25,7 @@ from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import CommitResult, ReadSet, Transaction
 from indextables.maintenance.partitions import matching_files, partition_predicate
-from indextables.mapping import DocMapping, IndexingOptions
+from indextables.mapping import DocMapping, FieldMapping, IndexingOptions
 from indextables.splits.table_writer import TableWriter
 from indextables.table.evolution import conform, evolved_schema
 from indextables.table.options import indexing_options
@@ -103,8 +103,9 @@ def as_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(data, list) and data and isinstance(data[0], dict):
         return as_batches(pa.Table.from_pylist(data))
     raise ConfigError(
-        f"cannot write a {type(data).__name__}",
-        hint="Give a pyarrow Table, RecordBatch or RecordBatchReader, or a Spark DataFrame",
+        f"cannot write data of type {type(data).__name__}",
+        hint="Give a Spark DataFrame, Arrow data (pyarrow, pandas, polars, anything that streams "
+        "Arrow), or a list of dicts",
     )
 
 
@@ -299,7 +300,10 @@ def _check_partitions(base: Snapshot, partition_by: tuple[str, ...], schema: pa.
         )
     missing = set(have) - {n.lower() for n in schema.names}
     if missing:
-        raise SchemaMismatchError(f"the data lacks partition column {sorted(missing)}")
+        raise SchemaMismatchError(
+            f"the data lacks the partition column {', '.join(sorted(missing))}",
+            hint="Every row needs its partition values; add the column, NULL is allowed",
+        )
 
 
 def _mapping(base: Snapshot, schema: pa.Schema, indexing: IndexingOptions | None) -> DocMapping:
@@ -312,19 +316,26 @@ def _mapping(base: Snapshot, schema: pa.Schema, indexing: IndexingOptions | None
     fields = []
     for field in wanted.fields:
         have = known.get(field.name)
-        clash = have is not None and (have.type, have.is_tokenized) != (
-            field.type,
-            field.is_tokenized,
-        )
-        if clash and field.name.lower() in named:
+        if have is not None and field.name.lower() in named and _differ(have, field):
             if base.num_files:
                 raise ConfigError(
-                    f"column '{field.name}' is indexed as {have} in this table",
+                    f"column '{field.name}' is indexed as {_kind(have)} in this table",
                     hint="Leave the option out, or rewrite the table to change it",
                 )
             have = None
         fields.append(field if have is None else replaced(have, name=field.name))
     return DocMapping(tuple(fields))
+
+
+def _differ(a: FieldMapping, b: FieldMapping) -> bool:
+    return (a.type, a.is_tokenized) != (b.type, b.is_tokenized)
+
+
+def _kind(field: FieldMapping) -> str:
+    """How a column is indexed, in the words of the options."""
+    if field.type != "text":
+        return field.type
+    return f"text ({field.tokenizer} tokens)" if field.is_tokenized else "exact text"
 
 
 def _with_schema(metadata: Metadata, schema: pa.Schema, mapping: DocMapping) -> Metadata:
