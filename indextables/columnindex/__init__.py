@@ -7,12 +7,11 @@ from indextables.columnindex.access import (
     find_rows,
     forget_indexes,
 )
+from indextables.columnindex.building import IndexRow, build_member, build_on_spark
 from indextables.columnindex.index import ColumnIndex
 from indextables.columnindex.manage import (
     IndexCoverage,
     IndexInfo,
-    IndexRow,
-    build_member,
     create_index,
     define_index,
     describe_indexes,
@@ -25,7 +24,9 @@ from indextables.columnindex.manage import (
     rebuild_index,
     rows_table,
 )
+from indextables.columnindex.merging import merged_member
 from indextables.columnindex.predicates import FilterAnalyzer
+from indextables.columnindex.summary import first_rows, summarize
 
 __all__ = [
     "ColumnIndex",
@@ -36,18 +37,22 @@ __all__ = [
     "IndexRefs",
     "IndexRow",
     "build_member",
+    "build_on_spark",
     "count_rows",
     "create_index",
     "define_index",
     "describe_indexes",
     "drop_index",
     "find_rows",
+    "first_rows",
     "forget_indexes",
     "index_coverage",
     "index_lookup",
     "index_splits",
     "indexes",
+    "merged_member",
     "prune_stale_indexes",
     "rebuild_index",
     "rows_table",
+    "summarize",
 ]

@@ -232,7 +232,7 @@ def _candidate(
 ) -> _Candidate | None:
     try:
         index, place = open_index(store, reader, asked.column, refs, config)
-        if index is None or not _same_kind(index.kind, asked.kind):
+        if index is None or not same_kind(index.kind, asked.kind):
             METRICS.lookup(asked.column, MISS)
             return None
         if config["columnIndex.estimator"] == "uniform":
@@ -240,7 +240,7 @@ def _candidate(
         else:
             share = index.share(asked.predicate)
     except UNREADABLE as error:
-        _warn(asked.column, error)
+        report_broken(asked.column, error)
         return None
     threshold = config["columnIndex.selectivityThreshold"]
     if share > threshold:
@@ -256,7 +256,8 @@ def _candidate(
     return _Candidate(asked, index, f"{store.identity}/{place}", share)
 
 
-def _same_kind(index: Kind, asked: Kind) -> bool:
+def same_kind(index: Kind, asked: Kind) -> bool:
+    """Whether an index of one kind answers questions of another."""
     whole = (Kind.INT, Kind.UINT)
     return index == asked or (index in whole and asked in whole)
 
@@ -271,7 +272,7 @@ def _looked_up(candidate: _Candidate, config: Config) -> Rows | None:
         try:
             found = candidate.index.lookup(asked.predicate, config["columnIndex.inBatchSize"])
         except UNREADABLE as error:
-            _warn(asked.column, error)
+            report_broken(asked.column, error)
             return None
         METRICS.read(asked.column, candidate.index.bytes_read - before)
         ROW_CACHE.insert(key, found)
@@ -279,7 +280,8 @@ def _looked_up(candidate: _Candidate, config: Config) -> Rows | None:
     return found
 
 
-def _warn(column: str, error: Exception) -> None:
+def report_broken(column: str, error: Exception) -> None:
+    """An index could not be used: warn and count."""
     METRICS.lookup(column, ERROR)
     LOG.warning(
         "Index lookup failed for column '%s': %s. Falling back to full scan.", column, error
@@ -316,12 +318,12 @@ def count_rows(
     column = asked[0].column
     try:
         index, _ = open_index(store, reader, column, refs, config)
-        if index is None or not _same_kind(index.kind, asked[0].kind):
+        if index is None or not same_kind(index.kind, asked[0].kind):
             METRICS.lookup(column, MISS)
             return None
         found = index.count(asked[0].predicate)
     except UNREADABLE as error:
-        _warn(column, error)
+        report_broken(column, error)
         return None
     METRICS.lookup(column, HIT)
     return found

@@ -11,30 +11,30 @@ from __future__ import annotations
 import json
 import struct
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indextables.columnindex.compact import BITS, BLOCK_HEAD, GAPS, MAGIC, TAIL, codec, unplanes
+from indextables.columnindex.compact import BLOCK_HEAD, MAGIC, TAIL, unplanes
 from indextables.columnindex.postings import (
     NO_ROWS,
-    Int64s,
     Keys,
     Postings,
     Rows,
     TextKeys,
-    lower_bound,
+    fits,
     upper_bound,
 )
 from indextables.columnindex.values import Key, Kind
 from indextables.errors import CorruptFileError
 from indextables.native import crc32c
+from indextables.native._colindex import IndexBlock
 
 Fetch = Callable[[Sequence[tuple[int, int]]], list[Any]]
 
@@ -44,119 +44,14 @@ FLAT_BYTES = 256 << 20
 FIRST_READ = 64 << 10
 
 
-class Block:
-    """Some consecutive values; numbers are decoded when asked for."""
-
-    __slots__ = (
-        "_counts",
-        "_form",
-        "_offsets",
-        "_rows_at",
-        "_widths",
-        "keys",
-        "num_rows",
-        "raw",
-        "size",
-    )
-
-    def __init__(self, raw: Any, kind: Kind, first: Key, split_rows: int) -> None:
-        count, rows, key_bytes, key_width, count_width, row_width, form = BLOCK_HEAD.unpack_from(
-            raw
-        )
-        head = BLOCK_HEAD.size
-        if (
-            form > BITS
-            or key_width > 8
-            or count_width > 4
-            or row_width > 4
-            or not 0 < count <= rows
-        ):
-            raise CorruptFileError("a block with an impossible head")
-        row_bytes = row_width * rows if form == GAPS else (split_rows + 7) // 8
-        if head + key_bytes + count_width * count + row_bytes != len(raw):
-            raise CorruptFileError("a block is not as long as its head says")
-        if form == BITS and count != 1:
-            raise CorruptFileError("a block of bits with more than one value")
-        self._form = form
-        self.raw, self.size, self.num_rows = raw, count, rows
-        self._widths = (count_width, row_width)
-        self._counts = head + key_bytes
-        self._rows_at = self._counts + count_width * count
-        self._offsets: Int64s | None = None
-        self.keys: Keys = self._decoded_keys(kind, first, key_width, key_bytes)
-
-    def _decoded_keys(self, kind: Kind, first: Key, width: int, size: int) -> Keys:
-        head = BLOCK_HEAD.size
-        if kind is not Kind.TEXT:
-            if width * self.size != size:
-                raise CorruptFileError("a block's keys are not as long as their count says")
-            gaps = unplanes(self.raw, head, self.size, width, "<u8")
-            return np.cumsum(gaps, dtype=np.uint64).view(np.int64) + np.int64(first)
-        if width > 4 or width * self.size > size:
-            raise CorruptFileError("a block's keys are not as long as their count says")
-        ends = np.zeros(self.size + 1, np.int64)
-        np.cumsum(unplanes(self.raw, head, self.size, width, "<u4"), out=ends[1:])
-        start = head + width * self.size
-        if start + int(ends[-1]) != head + size:
-            raise CorruptFileError("a block's text is not as long as its lengths say")
-        return TextKeys(self.raw, ends + start)
-
-    @property
-    def offsets(self) -> Int64s:
-        """Where each value's rows begin inside the block."""
-        if self._offsets is None:
-            width = self._widths[0]
-            if width == 0:
-                found = np.arange(self.size + 1, dtype=np.int64)
-            else:
-                found = np.zeros(self.size + 1, np.int64)
-                np.cumsum(unplanes(self.raw, self._counts, self.size, width, "<u4"), out=found[1:])
-            if found[-1] != self.num_rows:
-                raise CorruptFileError("a block's counts do not add up")
-            self._offsets = found
-        return self._offsets
-
-    def gaps(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Row differences of these values."""
-        width = self._widths[1]
-        low, high = int(self.offsets[start]), int(self.offsets[stop])
-        found = np.zeros(high - low, np.int64)
-        for plane in range(width):
-            at = self._rows_at + plane * self.num_rows + low
-            found |= np.frombuffer(self.raw, np.uint8, high - low, at).astype(np.int64) << 8 * plane
-        return found
-
-    def rows(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Rows of these values, value by value."""
-        if self._form == BITS:
-            return self._marked()
-        gaps = self.gaps(start, stop)
-        if self._widths[0] == 0:
-            return gaps
-        sums = np.cumsum(gaps)
-        if stop - start == 1:
-            return sums
-        starts = self.offsets[start:stop] - self.offsets[start]
-        base = np.repeat(sums[starts] - gaps[starts], np.diff(self.offsets[start : stop + 1]))
-        found: NDArray[np.int64] = sums - base
-        return found
-
-    def _marked(self) -> NDArray[np.int64]:
-        bits = np.frombuffer(self.raw, np.uint8, offset=self._rows_at)
-        found = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-        if len(found) != self.num_rows:
-            raise CorruptFileError("a block of bits with another number of rows")
-        return found
-
-
 class BlockIndex:
     """A compact index, open."""
 
     def __init__(self, fetch: Fetch, size: int, path: str | None = None) -> None:
         self._fetch, self._size, self.path = fetch, size, path
         self._lock = threading.Lock()
-        self._kept: OrderedDict[int, Block] = OrderedDict()
-        self._codec = codec()
+        self._kept: OrderedDict[int, IndexBlock] = OrderedDict()
+        self._asked = 0
         self.bytes_read = 0
         footer, start = self._read_footer()
         self._parse(footer, start)
@@ -225,7 +120,7 @@ class BlockIndex:
         nulls, width = struct.unpack_from("<IB", footer, at)
         if width > 4 or at + 5 + nulls * width != len(footer):
             raise ValueError("rows of Null are not as long as their count says")
-        gaps = unplanes(footer, at + 5, nulls, width, "<u4") if nulls else NO_ROWS
+        gaps = unplanes(footer, at + 5, nulls, width) if nulls else NO_ROWS
         self.nulls: Rows = np.cumsum(gaps, dtype=np.uint64).astype(np.uint32)
 
     def _parse_fences(self, footer: memoryview, at: int, count: int) -> int:
@@ -244,7 +139,7 @@ class BlockIndex:
 
     # -- blocks -----------------------------------------------------------------------------------
 
-    def block(self, number: int) -> Block:
+    def block(self, number: int) -> IndexBlock:
         """One block, from memory if it was read lately."""
         found = self._kept.get(number)
         if found is not None:
@@ -256,64 +151,79 @@ class BlockIndex:
                 self._kept.popitem(last=False)
         return made
 
-    def _opened(self, number: int, frame: Any) -> Block:
-        at = self._starts[number]
-        size = self._raw_sizes[number]
+    def _opened(self, number: int, frame: Any) -> IndexBlock:
         if crc32c(frame) != self._checks[number]:
-            self.fail("a block's checksum differs", at)
+            self.fail("a block's checksum differs", self._starts[number])
+        return self._parsed(number, self._unpacked(number, frame))
+
+    def _unpacked(self, number: int, frame: Any) -> bytes:
+        at, size = self._starts[number], self._raw_sizes[number]
         if not BLOCK_HEAD.size <= size <= MOST_GROWTH * len(frame):
             self.fail("a block of an impossible size", at)
+        zstd = _zstd()
         try:
-            raw = self._codec.decompress(frame, size)
-            block = Block(raw, self.kind, self._fence(number), self.num_rows)
-        except (OSError, CorruptFileError) as error:
+            if zstd.size_of(frame) != size:
+                self.fail("a block's size differs from the footer's", at)
+            raw: bytes = zstd.decompress(frame, max_output_size=size, allow_extra_data=False)
+        except zstd.error as error:
+            self.fail(f"a block cannot be unpacked: {error}", at)
+        return raw
+
+    def _parsed(self, number: int, raw: bytes) -> IndexBlock:
+        at = self._starts[number]
+        text = self.kind is Kind.TEXT
+        try:
+            block = IndexBlock(raw, text, 0 if text else int(self._fences[number]), self.num_rows)
+        except CorruptFileError as error:
             self.fail(f"a block cannot be read: {error}", at)
-        expected = self._rows[number + 1] - self._rows[number]
         if block.size != self._values[number + 1] - self._values[number]:
             self.fail("a block holds another number of values than the footer says", at)
-        if block.num_rows != expected:
+        if block.num_rows != self._rows[number + 1] - self._rows[number]:
             self.fail("a block holds another number of rows than the footer says", at)
         return block
-
-    def _fence(self, number: int) -> Key:
-        found = self._fences[number]
-        return found if isinstance(found, bytes) else int(found)
 
     def _block_of(self, key: Key) -> int:
         """The only block that can hold a key; -1: none."""
         fences = self._fences
-        if len(fences) == 0:
+        count = len(fences) - 1
+        if count <= 0:
             return -1
         if isinstance(fences, TextKeys):
-            return bisect_right(fences, key, 0, len(fences) - 1) - 1
+            return min(fences.table.upper(key), count) - 1  # type: ignore[arg-type]
         return upper_bound(fences[:-1], key) - 1
 
     # -- positions --------------------------------------------------------------------------------
 
     def key_at(self, position: int) -> Key:
         number = self._number(position)
-        found = self.block(number).keys[position - self._values[number]]
-        return found if isinstance(found, bytes) else int(found)
+        return self.block(number).key(position - self._values[number])
 
     def _number(self, position: int) -> int:
         return bisect_right(self._values, position) - 1
 
     def lower(self, key: Key) -> int:
+        """How many keys are smaller."""
         number = self._block_of(key)
-        return 0 if number < 0 else self._bound(number, lower_bound, key)
+        if number < 0:
+            return 0
+        return self._values[number + 1] if not fits(key) else self._inside(number, key, False)
 
     def upper(self, key: Key) -> int:
+        """How many keys are smaller or equal."""
         number = self._block_of(key)
-        return 0 if number < 0 else self._bound(number, upper_bound, key)
+        if number < 0:
+            return 0
+        return self._values[number + 1] if not fits(key) else self._inside(number, key, True)
 
-    def _bound(self, number: int, bound: Callable[[Keys, Key], int], key: Key) -> int:
-        return self._values[number] + bound(self.block(number).keys, key)
+    def _inside(self, number: int, key: Key, after: bool) -> int:
+        block = self.block(number)
+        return self._values[number] + (block.upper(key) if after else block.lower(key))
 
     def rows_before(self, position: int) -> int:
         number = self._number(position)
         base = self._rows[number]
         inside = position - self._values[number]
-        return base if inside == 0 else base + int(self.block(number).offsets[inside])
+        return base if inside == 0 else base + self.block(number).rows_before(inside)
 
     def rows_between(self, start: int, stop: int) -> Rows:
         """Rows of the values at these positions, value by value."""
@@ -323,54 +233,100 @@ class BlockIndex:
         parts = []
         for number in range(first, last + 1):
             block, base = self.block(number), self._values[number]
-            parts.append(block.rows(max(0, start - base), min(block.size, stop - base)))
-        found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if not _inside(found, self.num_rows):
-            self.fail("rows lie outside the split")
-        return found.astype(np.uint32)
+            low, high = max(0, start - base), min(block.size, stop - base)
+            parts.append(self._rows_of(number, block, low, high))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _rows_of(self, number: int, block: IndexBlock, start: int, stop: int) -> Rows:
+        if block.is_rest:
+            others = (self.block(i) for i in range(len(self._raw_sizes)) if i != number)
+            return self._rest(block, (b.rows(0, b.size) for b in others))
+        try:
+            return block.rows(start, stop)
+        except CorruptFileError as error:
+            self.fail(f"a block cannot be read: {error}", self._starts[number])
+
+    def _rest(self, block: IndexBlock, others: Iterable[Rows]) -> Rows:
+        """The rows no other value has."""
+        left = np.ones(self.num_rows, np.bool_)
+        left[self.nulls] = False
+        for rows in others:
+            left[rows] = False
+        found = np.flatnonzero(left).astype(np.uint32)
+        if len(found) != block.num_rows:
+            self.fail("the rows of the most frequent value do not add up")
+        return found
 
     def exact(self, key: Key) -> Rows:
         """Rows of one value: one block is read."""
         number = self._block_of(key)
-        if number < 0:
+        if number < 0 or not fits(key):
             return NO_ROWS
         block = self.block(number)
-        keys = block.keys
-        if isinstance(keys, TextKeys):
-            at = bisect_left(keys, key)
-        else:
-            at = lower_bound(keys, key)
-        if at >= block.size or keys[at] != key:
-            return NO_ROWS
-        found = block.rows(at, at + 1)
-        if int(found[-1]) >= self.num_rows:
-            self.fail("rows lie outside the split")
-        return found.astype(np.uint32)
+        if block.is_rest:
+            return self._rows_of(number, block, 0, 1) if block.key(0) == key else NO_ROWS
+        try:
+            found = block.exact(key)
+        except CorruptFileError as error:
+            self.fail(f"a block cannot be read: {error}", self._starts[number])
+        return NO_ROWS if found is None else found
+
+    def count(self, key: Key) -> int:
+        """How many rows have one value: one block is read."""
+        number = self._block_of(key)
+        if number < 0 or not fits(key):
+            return 0
+        block = self.block(number)
+        return block.rows_before(block.upper(key)) - block.rows_before(block.lower(key))
 
     # -- all of it --------------------------------------------------------------------------------
+
+    def wants_flat(self, keys: Sequence[Key]) -> bool:
+        """Whether the flat form pays for a list of values.
+
+        It costs as much as opening every block, so it is made once look-ups of lists have opened
+        that many.
+        """
+        if "flat" in self.__dict__:
+            return True
+        if not self.is_small:
+            return False
+        self._asked += len({self._block_of(key) for key in keys})
+        return self._asked >= len(self._raw_sizes)
 
     @cached_property
     def flat(self) -> Postings:
         """The whole index decoded; for many values at once."""
-        count = len(self._raw_sizes)
-        spans = list(pairwise(self._starts)) if count else []
+        spans = list(pairwise(self._starts)) if self._raw_sizes else []
         frames = self._fetch(spans) if spans else []
         self.bytes_read += sum(map(len, frames))
-        blocks = [self._opened(i, memoryview(f)) for i, f in enumerate(frames)]
-        rows = np.concatenate([np.empty(0, np.int64), *(b.rows(0, b.size) for b in blocks)])
-        if not _inside(rows, self.num_rows):
-            self.fail("rows lie outside the split")
-        counts = [np.diff(b.offsets) for b in blocks]
-        offsets = np.append(0, np.cumsum(np.concatenate([np.empty(0, np.int64), *counts])))
-        keys = _joined(self.kind, [b.keys for b in blocks])
-        return Postings(
-            self.kind,
-            keys,
-            offsets.astype(np.int64),
-            rows.astype(np.uint32),
-            self.nulls,
-            self.num_rows,
-        )
+        raws, blocks, rows = [], [], []
+        for number, frame in enumerate(frames):
+            view = memoryview(frame)
+            if crc32c(view) != self._checks[number]:
+                self.fail("a block's checksum differs", self._starts[number])
+            raws.append(self._unpacked(number, view))
+            blocks.append(block := self._parsed(number, raws[-1]))
+            rows.append(NO_ROWS if block.is_rest else self._rows_of(number, block, 0, block.size))
+        for number, block in enumerate(blocks):
+            if block.is_rest:
+                rows[number] = self._rest(block, rows)
+        starts = [b.starts()[1:] + base for b, base in zip(blocks, self._rows, strict=False)]
+        offsets = np.concatenate([np.zeros(1, np.int64), *starts])
+        found = np.concatenate([NO_ROWS, *rows])
+        keys = self._all_keys(blocks, raws)
+        return Postings(self.kind, keys, offsets, found, self.nulls, self.num_rows)
+
+    def _all_keys(self, blocks: Sequence[IndexBlock], raws: Sequence[bytes]) -> Keys:
+        if self.kind is not Kind.TEXT:
+            return np.concatenate([np.empty(0, np.int64), *(b.numbers() for b in blocks)])
+        texts, ends, base = [], [np.zeros(1, np.int64)], 0
+        for block, raw in zip(blocks, raws, strict=True):
+            inside = block.text_ends()
+            texts.append(raw[int(inside[0]) : int(inside[-1])])
+            ends.append(inside[1:] - inside[0] + base)
+            base += len(texts[-1])
+        return TextKeys(b"".join(texts), np.concatenate(ends))
 
     @property
     def is_small(self) -> bool:
@@ -378,14 +334,21 @@ class BlockIndex:
         return sum(self._raw_sizes) + 12 * self.num_rows <= FLAT_BYTES
 
 
+class _Zstd(threading.local):
+    """A decompressor for each thread: making one costs more than a block."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.decompress = zstandard.ZstdDecompressor().decompress
+        self.size_of = zstandard.frame_content_size
+        self.error = zstandard.ZstdError
+
+
+@cache
+def _zstd() -> _Zstd:
+    return _Zstd()
+
+
 def _inside(rows: NDArray[Any], num_rows: int) -> bool:
     return len(rows) == 0 or int(rows.max()) < num_rows
-
-
-def _joined(kind: Kind, parts: list[Keys]) -> Keys:
-    if kind is not Kind.TEXT:
-        return np.concatenate([np.empty(0, np.int64), *(np.asarray(p) for p in parts)])
-    texts = [p for p in parts if isinstance(p, TextKeys)]
-    lengths = np.concatenate([np.empty(0, np.int64), *(t.lengths for t in texts)])
-    ends = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    return TextKeys(b"".join(t.payload for t in texts), ends)

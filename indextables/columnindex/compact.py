@@ -8,7 +8,8 @@ then all next ones, as many as the largest number needs; zstd then sees bytes of
 by side. Keys that are numbers are differences to the key before; text is the planes of its lengths,
 then the bytes. Counts have width 0 where every value has one row. Rows are differences inside a
 value, the first counted from zero. A value that holds a large share of the split stands in a block
-of its own, of form 1: its rows are one bit for each row of the split.
+of its own, of form 1: its rows are one bit for each row of the split. If one value has more than
+half of the rows, none of them are stored (form 2): they are the rows no other value has.
 
 The footer is a u32 length and JSON (kind, numRows, distinct, blocks, and the split where known);
 for each block u64 offset, u64 values before and u64 rows before (one more of each for the end), u32
@@ -37,8 +38,8 @@ BLOCK_HEAD = struct.Struct("<IIIBBBB")
 TAIL = struct.Struct("<QII8s")
 BLOCK_BYTES = 32 << 10
 LEVEL = 3
-GAPS, BITS = 0, 1
-DENSE_SHARE = 32
+GAPS, BITS, REST = 0, 1, 2
+DENSE_SHARE = 8
 
 
 def codec() -> Any:
@@ -55,15 +56,12 @@ def planes(numbers: NDArray[Any]) -> tuple[int, bytes]:
     return width, wide[:, :width].T.tobytes()
 
 
-def unplanes(raw: Any, start: int, count: int, width: int, dtype: str) -> NDArray[Any]:
-    """The numbers behind planes."""
-    if width == 1:
-        return np.frombuffer(raw, np.uint8, count, start).astype(dtype)
-    size = np.dtype(dtype).itemsize
+def unplanes(raw: Any, start: int, count: int, width: int) -> NDArray[np.uint32]:
+    """The numbers, of at most four bytes, behind planes."""
     stacked = np.frombuffer(raw, np.uint8, count * width, start).reshape(width, count)
-    found = np.zeros((count, size), np.uint8)
+    found = np.zeros((count, 4), np.uint8)
     found[:, :width] = stacked.T
-    return found.view(dtype).reshape(count)
+    return found.view("<u4").reshape(count)
 
 
 def row_gaps(rows: Rows, offsets: Int64s) -> NDArray[np.int64]:
@@ -84,9 +82,10 @@ def encode(
     """The file of an index; ``extra`` goes into the footer's JSON."""
     compress = codec()
     cuts = _cuts(postings, block_bytes)
+    rest = _rest(postings)
     frames, raw_sizes, checks = [], [], []
     for start, stop in pairwise(cuts):
-        raw = _block(postings, int(start), int(stop))
+        raw = _block(postings, int(start), int(stop), rest)
         frame = compress.compress(raw, asbytes=True)
         frames.append(frame)
         raw_sizes.append(len(raw))
@@ -121,22 +120,33 @@ def _is_dense(counts: Int64s, num_rows: int) -> NDArray[np.bool_]:
     return (counts > 1) & (counts * DENSE_SHARE >= num_rows)
 
 
+def _rest(postings: Postings) -> int:
+    """The value whose rows follow from all the others; -1: none."""
+    counts = np.diff(postings.offsets)
+    largest = int(counts.argmax()) if len(counts) else -1
+    if largest < 0 or counts[largest] < 2 or 2 * counts[largest] <= postings.num_rows:
+        return -1
+    return largest
+
+
 def _bits(rows: Rows, num_rows: int) -> bytes:
     marks = np.zeros(num_rows, np.uint8)
     marks[rows] = 1
     return np.packbits(marks, bitorder="little").tobytes()
 
 
-def _block(postings: Postings, start: int, stop: int) -> bytes:
+def _block(postings: Postings, start: int, stop: int, rest: int) -> bytes:
     offsets = postings.offsets[start : stop + 1]
     counts = np.diff(offsets)
     key_width, keys = _key_bytes(postings.keys, start, stop)
     count_width, count_bytes = (0, b"") if (counts == 1).all() else planes(counts)
     rows = postings.rows[offsets[0] : offsets[-1]]
-    form = BITS if _is_dense(counts, postings.num_rows).any() else GAPS
-    if form == BITS:
-        row_width, row_bytes = 0, _bits(rows, postings.num_rows)
+    if start == rest:
+        form, row_width, row_bytes = REST, 0, b""
+    elif _is_dense(counts, postings.num_rows).any():
+        form, row_width, row_bytes = BITS, 0, _bits(rows, postings.num_rows)
     else:
+        form = GAPS
         row_width, row_bytes = planes(row_gaps(rows, offsets))
     widths = (key_width, count_width, row_width, form)
     head = BLOCK_HEAD.pack(stop - start, len(rows), len(keys), *widths)

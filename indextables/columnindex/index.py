@@ -21,7 +21,7 @@ from indextables.columnindex.values import Key, Kind, value_of
 from indextables.errors import CorruptFileError
 
 IN_BATCH = 1000
-MANY_VALUES = 64
+MANY_VALUES = 16
 
 
 class ColumnIndex:
@@ -84,6 +84,11 @@ class ColumnIndex:
         return len(self._form.nulls)
 
     @property
+    def nulls(self) -> Rows:
+        """Rows of Null."""
+        return self._form.nulls
+
+    @property
     def bytes_read(self) -> int:
         return self._form.bytes_read if isinstance(self._form, BlockIndex) else self._size
 
@@ -95,8 +100,12 @@ class ColumnIndex:
         """The largest value; ``None`` where all are Null."""
         return self._value(self.distinct - 1) if self.distinct else None
 
+    def key_at(self, position: int) -> Key:
+        """The key of the value at a position, Null not counted."""
+        return self._form.key_at(position)
+
     def _value(self, position: int) -> Any:
-        return value_of(self.kind, self._form.key_at(position))
+        return value_of(self.kind, self.key_at(position))
 
     def counts_by_value(self) -> Iterator[tuple[Any, int]]:
         """Every value with its number of rows, ascending, Null first."""
@@ -151,26 +160,24 @@ class ColumnIndex:
                 return NO_ROWS
 
     def _any_of(self, keys: Sequence[Key], batch: int) -> Rows:
-        parts = [NO_ROWS]
-        for start in range(0, len(keys), max(batch, 1)):
-            chunk = keys[start : start + max(batch, 1)]
-            if self._is_flat or (len(chunk) >= MANY_VALUES and self._may_flatten):
-                flat = self.flat()
-                parts.append(flat.rows_of(flat.positions_of(chunk)))
-            else:
-                parts.extend(self.exact(key) for key in chunk)
-        found: Rows = np.sort(np.concatenate(parts))
-        if len(set(keys)) < len(keys):
-            found = np.unique(found)
+        step = max(batch, 1)
+        parts = [self._of_batch(keys[i : i + step]) for i in range(0, len(keys), step)]
+        if len(parts) == 1:
+            return parts[0]
+        return np.unique(np.concatenate([NO_ROWS, *parts]))
+
+    def _of_batch(self, keys: Sequence[Key]) -> Rows:
+        if self._goes_flat(keys):
+            flat = self.flat()
+            return flat.rows_of(flat.positions_of(keys))
+        parts = [self.exact(key) for key in sorted(set(keys))]
+        found: Rows = np.sort(np.concatenate([NO_ROWS, *parts]))
         return found
 
-    @property
-    def _is_flat(self) -> bool:
-        return isinstance(self._form, Postings) or "flat" in self._form.__dict__
-
-    @property
-    def _may_flatten(self) -> bool:
-        return isinstance(self._form, Postings) or self._form.is_small
+    def _goes_flat(self, keys: Sequence[Key]) -> bool:
+        if isinstance(self._form, Postings):
+            return True
+        return len(keys) >= MANY_VALUES and self._form.wants_flat(keys)
 
     def _span(self, predicate: Range) -> tuple[int, int]:
         form = self._form
@@ -199,18 +206,18 @@ class ColumnIndex:
                 return 0
 
     def _count_one(self, key: Key) -> int:
-        start, stop = self._form.lower(key), self._form.upper(key)
-        if start == stop:
-            return 0
-        return self._form.rows_before(stop) - self._form.rows_before(start)
+        if isinstance(self._form, BlockIndex):
+            return self._form.count(key)
+        return self._form.rows_before(self._form.upper(key)) - self._form.rows_before(
+            self._form.lower(key)
+        )
 
     def _count_many(self, keys: Sequence[Key]) -> int:
-        distinct = list(dict.fromkeys(keys))
-        if self._is_flat or (len(distinct) >= MANY_VALUES and self._may_flatten):
+        if self._goes_flat(keys):
             flat = self.flat()
-            at = flat.positions_of(distinct)
+            at = flat.positions_of(keys)
             return int((flat.offsets[at + 1] - flat.offsets[at]).sum())
-        return sum(map(self._count_one, distinct))
+        return sum(map(self._count_one, set(keys)))
 
     def share(self, predicate: IndexPredicate) -> float:
         """The true share of rows."""

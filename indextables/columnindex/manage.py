@@ -9,39 +9,29 @@ names only files of splits that are still live, and so never conflicts with othe
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
 
-from indextables.columnindex import bbidx1, compact
 from indextables.columnindex.access import UNREADABLE, IndexRefs, forget_indexes, open_index
+from indextables.columnindex.building import BuildRunner, BuildTask, IndexRow, build_locally
 from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.paths import (
-    DIRECTORY,
-    new_index_id,
-    sidecar_path,
-    split_number,
-)
-from indextables.columnindex.postings import Postings, Rows, build_postings
+from indextables.columnindex.paths import DIRECTORY, new_index_id, sidecar_path
+from indextables.columnindex.postings import Rows
 from indextables.columnindex.predicates import extract_indexable
 from indextables.columnindex.values import require_kind
-from indextables.config import Config
 from indextables.errors import MaintenanceError, StorageError, UnknownColumnError
 from indextables.expr import filters
 from indextables.expr.bind import bind
-from indextables.expr.predicate import TRUE
 from indextables.log.actions import (
     Action,
     AddFile,
     DefineIndex,
     DropIndex,
     IndexBlocks,
-    IndexFile,
     Metadata,
 )
 from indextables.log.ledger import INDEX_PREFIX
@@ -49,23 +39,7 @@ from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 from indextables.progress import progress
-from indextables.splits.access import read_split
 from indextables.splits.reader import SplitReader
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRow:
-    """One row of ``INDEX SPLITS``: what was done for one column of one split."""
-
-    table_path: str
-    column: str
-    action: str
-    split_path: str = ""
-    index_path: str = ""
-    cardinality: int = 0
-    rows: int = 0
-    size_bytes: int = 0
-    build_duration_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +68,6 @@ class IndexCoverage:
 
     def __str__(self) -> str:
         return f"{self.column}: {self.covered}/{self.total} ({self.percent:.2f}%)"
-
-
-# -- bytes ----------------------------------------------------------------------------------------
-
-
-def encode_index(postings: Postings, config: Config, split: str | None = None) -> bytes:
-    """The bytes of an index in the configured format, for a split's bundle or for a file."""
-    number = 0 if split is None else split_number(split)
-    if config["columnIndex.format"] == "bbidx1":
-        return bbidx1.encode(postings, number)
-    size = int(config["columnIndex.blockSize"])
-    extra = {} if split is None else {"split": number}
-    return compact.encode(postings, block_bytes=size, extra=extra)
-
-
-def build_member(column: pa.ChunkedArray, config: Config) -> bytes:
-    """The index a split carries inside."""
-    return encode_index(build_postings(column), config)
 
 
 # -- definitions ----------------------------------------------------------------------------------
@@ -205,22 +161,19 @@ def indexes(snapshot: Snapshot) -> list[IndexInfo]:
 # -- building -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    definition: DefineIndex
-    add: AddFile
-    action: str
-
-
-def create_index(log: TransactionLog, column: str) -> list[IndexRow]:
+def create_index(
+    log: TransactionLog, column: str, *, run: BuildRunner | None = None
+) -> list[IndexRow]:
     """Define the index and build it for all splits."""
     made = define_index(log, column)
-    return index_splits(log, columns=[made.column])
+    return index_splits(log, columns=[made.column], run=run)
 
 
-def rebuild_index(log: TransactionLog, column: str) -> list[IndexRow]:
+def rebuild_index(
+    log: TransactionLog, column: str, *, run: BuildRunner | None = None
+) -> list[IndexRow]:
     """Build the index of a column anew for all splits."""
-    return index_splits(log, columns=[column], force=True)
+    return index_splits(log, columns=[column], force=True, run=run)
 
 
 def index_splits(
@@ -230,10 +183,12 @@ def index_splits(
     scope: frozenset[str] | None = None,
     force: bool = False,
     dry_run: bool = False,
+    run: BuildRunner | None = None,
 ) -> list[IndexRow]:
     """Build the defined indexes where they are missing (all of them with ``force``).
 
-    ``scope`` limits the work to some splits. One row for each column and split.
+    ``scope`` limits the work to some splits, ``run`` says where tasks run (in threads of this
+    process where not given). One row for each column and split.
     """
     snapshot = log.snapshot()
     chosen = list(snapshot.indexes.definitions) if columns is None else list(columns)
@@ -241,22 +196,38 @@ def index_splits(
     files = [f for f in snapshot.files() if scope is None or f.path in scope]
     rows: list[IndexRow] = []
     for definition in definitions:
-        work = []
-        for add in files:
-            have = _existing(log, snapshot, definition, add)
-            if have is not None and not force:
-                rows.append(have)
-            else:
-                action = "created" if have is None else "rebuilt"
-                work.append(_Work(definition, add, action))
+        have, tasks = _work(log, snapshot, definition, files, force)
+        rows += have
         if dry_run:
             rows += [
-                IndexRow(log.path, w.definition.column, f"would_{_VERBS[w.action]}", w.add.path)
-                for w in work
+                IndexRow(log.path, t.column, f"would_{_VERBS[t.action]}", t.add.path) for t in tasks
             ]
-        elif work:
-            rows += _build(log, snapshot, definition, work)
+        elif tasks:
+            rows += _build(log, snapshot, definition, tasks, run or build_locally)
     return rows
+
+
+def _work(
+    log: TransactionLog,
+    snapshot: Snapshot,
+    definition: DefineIndex,
+    files: Sequence[AddFile],
+    force: bool,
+) -> tuple[list[IndexRow], list[BuildTask]]:
+    """What is there already, and what is to be built."""
+    rows, tasks = [], []
+    column = definition.column
+    schema = pa.schema([snapshot.schema.field(n) for n in (*snapshot.partition_columns, column)])
+    for add in files:
+        have = _existing(log, snapshot, definition, add)
+        if have is not None and not force:
+            rows.append(have)
+            continue
+        action = "created" if have is None else "rebuilt"
+        tasks.append(
+            BuildTask(log.store, log.config, schema, log.path, definition.id, column, add, action)
+        )
+    return rows, tasks
 
 
 _VERBS = {"created": "create", "rebuilt": "rebuild"}
@@ -288,11 +259,15 @@ def _member_size(reader: SplitReader, place: str) -> int:
 
 
 def _build(
-    log: TransactionLog, snapshot: Snapshot, definition: DefineIndex, work: Sequence[_Work]
+    log: TransactionLog,
+    snapshot: Snapshot,
+    definition: DefineIndex,
+    tasks: Sequence[BuildTask],
+    run: BuildRunner,
 ) -> list[IndexRow]:
     rows, files = [], []
-    with progress(f"index of {definition.column}", len(work)) as bar:
-        for row, file in _in_threads(lambda w: _build_one(log, snapshot.schema, w), work):
+    with progress(f"index of {definition.column}", len(tasks)) as bar:
+        for row, file in run(tasks):
             rows.append(row)
             files.append(file)
             bar.advance(1)
@@ -315,43 +290,6 @@ def _build(
         )
     )
     return rows
-
-
-def _in_threads(
-    run: Callable[[_Work], tuple[IndexRow, IndexFile]], work: Sequence[_Work]
-) -> Iterator[tuple[IndexRow, IndexFile]]:
-    workers = min(len(work), os.cpu_count() or 1)
-    with ThreadPoolExecutor(workers, thread_name_prefix="indextables-index") as pool:
-        yield from pool.map(run, work)
-
-
-def _build_one(log: TransactionLog, schema: pa.Schema, work: _Work) -> tuple[IndexRow, IndexFile]:
-    start = time.monotonic()
-    column, add = work.definition.column, work.add
-    reader = SplitReader.open(log.store, add, config=log.config)
-    batches = read_split(
-        reader, TRUE, [column], partition_values=add.partition_values, schema=schema
-    )
-    arrays = [batch.column(0) for batch in batches]
-    postings = build_postings(pa.chunked_array(arrays, schema.field(column).type), column)
-    data = encode_index(postings, log.config, add.path)
-    path = sidecar_path(work.definition.id, add.path)
-    log.store.put(path, data)
-    cardinality = postings.distinct + (len(postings.nulls) > 0)
-    took = int(1000 * (time.monotonic() - start))
-    row = IndexRow(
-        log.path,
-        column,
-        work.action,
-        add.path,
-        path,
-        cardinality,
-        postings.num_rows,
-        len(data),
-        took,
-    )
-    file = IndexFile(add.path, path, len(data), cardinality, postings.num_rows, len(postings.nulls))
-    return row, file
 
 
 # -- questions ------------------------------------------------------------------------------------

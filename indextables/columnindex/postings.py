@@ -8,7 +8,6 @@ build the same index write the same bytes.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from indextables.columnindex.values import Key, Kind, number_keys, require_kind
-from indextables.native import hash_terms
+from indextables.native._colkeys import TextTable, merge_texts, union_rows
 
 Rows: TypeAlias = NDArray[np.uint32]
 Int64s: TypeAlias = NDArray[np.int64]
@@ -33,7 +32,7 @@ class TextKeys(Sequence[bytes]):
     __slots__ = ("__dict__", "data", "offsets")
 
     def __init__(self, data: Any, offsets: Int64s) -> None:
-        self.data = memoryview(data)
+        self.data = memoryview(data).cast("B")
         self.offsets = offsets
 
     def __len__(self) -> int:
@@ -60,12 +59,14 @@ class TextKeys(Sequence[bytes]):
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
+    def take(self, positions: Int64s) -> TextKeys:
+        """The keys at some positions."""
+        return TextKeys.of(self.to_arrow().take(pa.array(positions)))
+
     @cached_property
-    def by_hash(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Hashes of all keys, sorted, with their positions."""
-        hashes = hash_terms("", self.to_arrow(), kind="xxh64")
-        order = np.argsort(hashes, kind="stable")
-        return hashes[order], order
+    def table(self) -> TextTable:
+        """The keys for searching."""
+        return TextTable(self.data, np.ascontiguousarray(self.offsets, np.int64))
 
     @classmethod
     def of(cls, array: Any) -> TextKeys:
@@ -81,19 +82,20 @@ Keys: TypeAlias = "Int64s | TextKeys"
 def lower_bound(keys: Keys, key: Key) -> int:
     """How many keys are smaller."""
     if isinstance(keys, TextKeys):
-        return bisect_left(keys, key)
-    return int(np.searchsorted(keys, _clamped(key), "left")) if _fits(key) else _end(keys, key)
+        return keys.table.lower(key)  # type: ignore[arg-type]
+    return int(np.searchsorted(keys, _clamped(key), "left")) if fits(key) else _end(keys, key)
 
 
 def upper_bound(keys: Keys, key: Key) -> int:
     """How many keys are smaller or equal."""
     if isinstance(keys, TextKeys):
-        return bisect_right(keys, key)
-    return int(np.searchsorted(keys, _clamped(key), "right")) if _fits(key) else _end(keys, key)
+        return keys.table.upper(key)  # type: ignore[arg-type]
+    return int(np.searchsorted(keys, _clamped(key), "right")) if fits(key) else _end(keys, key)
 
 
-def _fits(key: Key) -> bool:
-    return isinstance(key, int) and -(1 << 63) <= key < 1 << 63
+def fits(key: Key) -> bool:
+    """Whether an index can hold a key at all."""
+    return isinstance(key, bytes) or -(1 << 63) <= key < 1 << 63
 
 
 def _clamped(key: Key) -> Any:
@@ -145,40 +147,31 @@ class Postings:
         return self.rows[self.offsets[start] : self.offsets[stop]]
 
     def positions_of(self, keys: Sequence[Key]) -> Int64s:
-        """Positions of those keys that are there."""
+        """Positions of those keys that are there, ascending."""
         if isinstance(self.keys, TextKeys):
-            return self._text_positions(self.keys, keys)
-        wanted = np.array([k for k in keys if _fits(k)], np.int64)
+            return self.keys.table.positions(keys)  # type: ignore[arg-type]
+        wanted = np.array([k for k in keys if fits(k)], np.int64)
         at = np.searchsorted(self.keys, wanted)
         inside = at < len(self.keys)
         at, wanted = at[inside], wanted[inside]
         return np.unique(at[self.keys[at] == wanted])
 
-    @staticmethod
-    def _text_positions(have: TextKeys, keys: Sequence[Key]) -> Int64s:
-        if len(have) == 0 or not keys:
-            return np.empty(0, np.int64)
-        wanted = pa.array(list(dict.fromkeys(keys)), pa.large_binary())
-        hashes, order = have.by_hash
-        needles = hash_terms("", wanted, kind="xxh64")
-        first = np.searchsorted(hashes, needles, "left")
-        counts = np.searchsorted(hashes, needles, "right") - first
-        needle = np.repeat(np.arange(len(needles)), counts)
-        within = np.arange(len(needle)) - np.repeat(np.cumsum(counts) - counts, counts)
-        at = order[first[needle] + within]
-        same = pc.equal(have.to_arrow().take(pa.array(at)), wanted.take(pa.array(needle)))
-        return np.sort(at[np.asarray(same)])
-
     def rows_of(self, positions: Int64s) -> Rows:
-        """Rows of many values, value by value."""
-        starts = self.offsets[positions]
-        counts = self.offsets[positions + 1] - starts
-        if len(counts) and int(counts.max()) == 1:
-            single: Rows = self.rows[starts]
-            return single
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        found: Rows = self.rows[np.repeat(starts, counts) + within]
-        return found
+        """Rows of many values, ascending."""
+        return union_rows(self.rows, self.offsets, positions, self.num_rows)
+
+    def without(self, gone: Rows) -> Postings:
+        """The index of the rows that stay when some are taken out."""
+        stays = np.ones(self.num_rows, np.bool_)
+        stays[gone] = False
+        moved = (np.cumsum(stays) - 1).astype(np.uint32)
+        here = stays[self.rows]
+        ends = np.append(0, np.cumsum(here))[self.offsets]
+        kept = np.flatnonzero(np.diff(ends))
+        rows, nulls = moved[self.rows[here]], moved[self.nulls[stays[self.nulls]]]
+        offsets = np.append(0, ends[kept + 1]).astype(np.int64)
+        keys = self.keys.take(kept) if isinstance(self.keys, TextKeys) else self.keys[kept]
+        return Postings(self.kind, keys, offsets, rows, nulls, int(stays.sum()))
 
 
 def build_postings(column: Any, name: str = "") -> Postings:
@@ -232,37 +225,31 @@ def _sorted_text(column: Any) -> tuple[TextKeys, Int64s, Int64s]:
 def merge_postings(parts: Sequence[Postings]) -> Postings:
     """The index of splits laid end to end, from their indexes alone.
 
-    The sorted runs are merged by a stable sort that recognises runs.
+    Keys are merged as sorted runs; the rows of a key follow each other in the order of the splits,
+    so they ascend.
     """
     bases = np.cumsum([0, *(p.num_rows for p in parts)])
-    rows = np.concatenate([p.rows.astype(np.int64) + b for p, b in zip(parts, bases, strict=False)])
-    nulls = np.concatenate(
-        [p.nulls.astype(np.int64) + b for p, b in zip(parts, bases, strict=False)]
-    )
+    rows = np.concatenate([p.rows + np.uint32(b) for p, b in zip(parts, bases, strict=False)])
+    nulls = np.concatenate([p.nulls + np.uint32(b) for p, b in zip(parts, bases, strict=False)])
     counts = np.concatenate([np.diff(p.offsets) for p in parts])
     starts = np.cumsum(counts) - counts
-    keys, groups = _merged_keys(parts)
-    firsts, sizes = starts[groups[0]], counts[groups[0]]
+    keys, order, groups = _merged_keys(parts)
+    firsts, sizes = starts[order], counts[order]
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ordered = rows[np.repeat(firsts, sizes) + within].astype(np.uint32)
-    totals = np.add.reduceat(sizes, groups[1][:-1]) if len(keys) else sizes
+    ordered = rows[np.repeat(firsts, sizes) + within]
+    totals = np.add.reduceat(sizes, groups[:-1]) if len(keys) else sizes
     offsets = np.append(0, np.cumsum(totals)).astype(np.int64)
-    return Postings(parts[0].kind, keys, offsets, ordered, nulls.astype(np.uint32), int(bases[-1]))
+    return Postings(parts[0].kind, keys, offsets, ordered, nulls, int(bases[-1]))
 
 
-def _merged_keys(parts: Sequence[Postings]) -> tuple[Keys, tuple[Int64s, Int64s]]:
-    """Merged keys, and (order of the old ones, where each new one starts in that order)."""
+def _merged_keys(parts: Sequence[Postings]) -> tuple[Keys, Int64s, Int64s]:
+    """Merged keys, the order of the old ones, and where each new one starts in that order."""
     if isinstance(parts[0].keys, TextKeys):
-        arrays = [p.keys.to_arrow() for p in parts if isinstance(p.keys, TextKeys)]
-        coded = pa.concat_arrays(arrays).dictionary_encode()
-        by_word = np.asarray(pc.sort_indices(coded.dictionary)).astype(np.int64)
-        rank = np.empty(len(by_word), np.int64)
-        rank[by_word] = np.arange(len(by_word))
-        ranks = rank[np.asarray(coded.indices)]
-        order = np.argsort(ranks, kind="stable")
-        _, starts = _grouped(ranks[order])
-        return TextKeys.of(coded.dictionary.take(pa.array(by_word))), (order, starts)
+        texts = [p.keys for p in parts if isinstance(p.keys, TextKeys)]
+        order, starts = merge_texts([t.table for t in texts])
+        laid = TextKeys.of(pa.concat_arrays([t.to_arrow() for t in texts]))
+        return laid.take(order[starts[:-1]]), order, starts
     values = np.concatenate([np.asarray(p.keys) for p in parts])
     order = np.argsort(values, kind="stable")
     keys, starts = _grouped(values[order])
-    return keys, (order, starts)
+    return keys, order, starts

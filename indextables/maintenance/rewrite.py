@@ -2,8 +2,9 @@
 
 A ``RewriteTask`` is small and picklable, so it runs in this process, in others, or in Spark tasks
 alike. Rows keep their order (sources in the given order), statistics and filters are computed from
-the rows that remain, so nothing a split knew about its rows is lost. A source that cannot be read
-is reported, not skipped over silently: the caller decides.
+the rows that remain, so nothing a split knew about its rows is lost; column indexes are merged from
+those of the sources where all have one. A source that cannot be read is reported, not skipped over
+silently: the caller decides.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from indextables.columnindex import IndexRefs, merged_member
 from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.expr.predicate import TRUE, Predicate
@@ -48,6 +50,8 @@ class RewriteTask:
     sources: tuple[AddFile, ...]
     drop: Predicate | None = None
     column_indexes: Mapping[str, str] = field(default_factory=dict)
+    indexes: IndexRefs | None = None
+    """Where the column indexes of the sources are."""
 
     @classmethod
     def of(
@@ -69,6 +73,7 @@ class RewriteTask:
             tuple(sources),
             drop,
             {column: d.id for column, d in definitions.items()},
+            IndexRefs.of(snapshot, [source.path for source in sources]),
         )
 
     @property
@@ -105,7 +110,10 @@ def rewrite(task: RewriteTask) -> Rewritten:
         total = sum(len(rows) for rows in dropped.values())
         if task.drop is not None and total == 0:
             return Rewritten(task)
-        writer = SplitWriter(rest, task.mapping, task.config, column_indexes=task.column_indexes)
+        merged = _merged_indexes(task, schema, dropped)
+        others = {c: i for c, i in task.column_indexes.items() if c not in merged}
+        writer = SplitWriter(rest, task.mapping, task.config, column_indexes=others)
+        writer.carry_column_indexes(merged)
         for source in task.sources:
             reading = source.path
             for batch in _rows(task, source, schema, columns, dropped[reading]):
@@ -118,6 +126,23 @@ def rewrite(task: RewriteTask) -> Rewritten:
         if not reading:
             raise
         return Rewritten(task, failed_path=reading, error=str(error))
+
+
+def _merged_indexes(
+    task: RewriteTask, schema: pa.Schema, dropped: Mapping[str, NDArray[np.uint32]]
+) -> dict[str, bytes]:
+    """Column indexes of the new split that follow from those of its sources."""
+    if task.indexes is None:
+        return {}
+    found = {}
+    for column in task.column_indexes:
+        dtype = schema.field(column).type
+        data = merged_member(
+            task.store, task.sources, column, dtype, task.indexes, task.config, dropped
+        )
+        if data is not None:
+            found[column] = data
+    return found
 
 
 def _rows_to_drop(task: RewriteTask, source: AddFile, schema: pa.Schema) -> NDArray[np.uint32]:

@@ -114,6 +114,7 @@ class SplitWriter:
         self._hashed: dict[str, list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]] = {}
         self._coded: dict[str, CodeBuilder] = {}
         self._kept: dict[str, list[Any]] = {c: [] for c in column_indexes or {}}
+        self._carried: dict[str, bytes] = {}
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
         self.num_rows = 0
@@ -123,6 +124,10 @@ class SplitWriter:
     def estimated_bytes(self) -> int:
         """Rough size of the finished split."""
         return int(self._bytes * 0.6)
+
+    def carry_column_indexes(self, made: Mapping[str, bytes]) -> None:
+        """Put column indexes that exist already into the split; they are of its rows to come."""
+        self._carried.update(made)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are matched by name and must have the split's types."""
@@ -286,6 +291,8 @@ class SplitWriter:
         return {"hash": HASH_KIND, "fields": described, "num_keys": len(keys)}
 
     def _add_column_indexes(self, bundle: BundleWriter) -> None:
+        for column, data in self._carried.items():
+            bundle.add(members.column_index(column), data)
         if not self._kept:
             return
         kind = self._config["columnIndex.format"]

@@ -263,9 +263,9 @@ def _xrefs(cmd: c.IndexCrossReferences, s: Session) -> pa.Table:
 def _create_index(cmd: c.CreateIndex, s: Session) -> pa.Table:
     from indextables import columnindex
 
-    log = s.log(cmd.table)
-    rows = [row for column in cmd.columns for row in columnindex.create_index(log, column)]
-    return columnindex.rows_table(rows)
+    log, run = s.log(cmd.table), columnindex.build_on_spark(s.spark)
+    made = [columnindex.create_index(log, column, run=run) for column in cmd.columns]
+    return columnindex.rows_table([row for rows in made for row in rows])
 
 
 def _drop_index(cmd: c.DropIndex, s: Session) -> pa.Table:
@@ -278,7 +278,8 @@ def _drop_index(cmd: c.DropIndex, s: Session) -> pa.Table:
 def _reindex(cmd: c.Reindex, s: Session) -> pa.Table:
     from indextables import columnindex
 
-    rows = columnindex.index_splits(s.log(cmd.table), columns=cmd.columns or None)
+    run = columnindex.build_on_spark(s.spark)
+    rows = columnindex.index_splits(s.log(cmd.table), columns=cmd.columns or None, run=run)
     return columnindex.rows_table(rows)
 
 
@@ -293,6 +294,7 @@ def _index_splits(cmd: c.IndexSplits, s: Session) -> pa.Table:
         scope=split_scope(log.snapshot(), cmd.where),
         force=cmd.force_rebuild,
         dry_run=cmd.dry_run,
+        run=columnindex.build_on_spark(s.spark),
     )
     return columnindex.rows_table(rows)
 

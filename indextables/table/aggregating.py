@@ -2,7 +2,8 @@
 
 Aggregates are given as ``{"rows": "count", "slowest": ("max", "latency")}`` (name to function, or
 function and column) or as ``Metric`` objects; groups as column names or group objects (``Terms``,
-``Histogram``, ``DateHistogram``, ``Ranges``).
+``Histogram``, ``DateHistogram``, ``Ranges``). A split in which no filter is left to check answers
+from its column indexes where they can tell.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.errors import UnknownColumnError
+from indextables.expr.predicate import TRUE
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
 from indextables.splits.aggregate import aggregate_split, empty_partial
@@ -47,20 +49,29 @@ def aggregate_plan(
     aggregation.check()
 
     def run(task: SplitTask) -> list[Partial]:
-        return [
-            aggregate_split(
-                SplitReader.open(table.store, split, config=table.config),
-                metrics,
-                groups,
-                task.predicate,
-                schema=table.schema,
-                partition_values=split.partition_values,
-            )
-            for split in task.splits
-        ]
+        return [_of_split(table, task, split, aggregation) for split in task.splits]
 
     partials = [part for parts in in_order(run, plan.tasks) for part in parts]
     return finalize(merge([empty_partial(aggregation), *partials]))
+
+
+def _of_split(table: Table, task: SplitTask, split: Any, aggregation: Aggregation) -> Partial:
+    """The partial of one split: from its column indexes alone where they can tell, else of rows."""
+    reader = SplitReader.open(table.store, split, config=table.config)
+    if task.predicate == TRUE and task.indexes is not None:
+        from indextables.columnindex import summarize
+
+        known = summarize(table.store, reader, aggregation, task.indexes, table.config)
+        if known is not None:
+            return known
+    return aggregate_split(
+        reader,
+        aggregation.metrics,
+        aggregation.groups,
+        task.predicate,
+        schema=table.schema,
+        partition_values=split.partition_values,
+    )
 
 
 def metrics_of(

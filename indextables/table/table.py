@@ -19,7 +19,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.mapping import DocMapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
-from indextables.table import execute, render, searching
+from indextables.table import execute, ordering, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.verbs import Verbs
 from indextables.xref.router import XRefQueryRouter
@@ -169,6 +169,23 @@ class Table(Verbs):
     ) -> pa.Table:
         """Exact count, min, max, sum, avg, by groups, without materialising rows."""
         return execute.aggregate(self, self.plan(where, columns=()), aggregates, group_by)
+
+    def top(
+        self,
+        column: str,
+        limit: int = 10,
+        *,
+        descending: bool = False,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+    ) -> pa.Table:
+        """The first ``limit`` rows in the order of a column; ORDER BY with LIMIT.
+
+        NULL comes first, or last where descending; NaN is the largest number. Splits with an index
+        of the column read just the rows it names.
+        """
+        request = ordering.Order(column, limit, descending, columns)
+        return ordering.top_rows(self, request, where)
 
     def search(
         self,

@@ -62,33 +62,41 @@ class Verbs:
         where: Any = None,
         force: bool = False,
         dry_run: bool = False,
+        spark: Any = None,
     ) -> list[Any]:
-        """Build the defined indexes for splits that lack them."""
+        """Build the defined indexes for splits that lack them, in Spark tasks where given."""
         from indextables import columnindex
         from indextables.maintenance.partitions import split_scope
 
         scope = split_scope(self.log.snapshot(), where)
         return columnindex.index_splits(
-            self.log, columns=columns, scope=scope, force=force, dry_run=dry_run
+            self.log,
+            columns=columns,
+            scope=scope,
+            force=force,
+            dry_run=dry_run,
+            run=columnindex.build_on_spark(spark),
         )
 
     index_blocks = index_splits
 
-    def create_index(self, column: str) -> list[Any]:
+    def create_index(self, column: str, spark: Any = None) -> list[Any]:
         """Define the index and build it for all splits."""
         from indextables import columnindex
 
-        return columnindex.create_index(self.log, column)
+        run = columnindex.build_on_spark(spark)
+        return columnindex.create_index(self.log, column, run=run)
 
-    def reindex(self) -> list[Any]:
+    def reindex(self, spark: Any = None) -> list[Any]:
         """Build every defined index where it is missing."""
-        return self.index_splits()
+        return self.index_splits(spark=spark)
 
-    def rebuild_index(self, column: str) -> list[Any]:
+    def rebuild_index(self, column: str, spark: Any = None) -> list[Any]:
         """Build the index of a column anew for all splits."""
         from indextables import columnindex
 
-        return columnindex.rebuild_index(self.log, column)
+        run = columnindex.build_on_spark(spark)
+        return columnindex.rebuild_index(self.log, column, run=run)
 
     def drop_index(self, column: str) -> Any:
         """Forget the index of a column and delete its sidecar files."""

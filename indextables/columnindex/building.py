@@ -1,0 +1,120 @@
+"""Building index files: one task for each column and split, run here or in Spark tasks.
+
+A task holds all it needs and is picklable. What it writes is a function of the split, to a path
+that is one too, so a task that runs twice, or at the same time as another, does no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.columnindex import bbidx1, compact
+from indextables.columnindex.paths import sidecar_path, split_number
+from indextables.columnindex.postings import Postings, build_postings
+from indextables.config import Config
+from indextables.expr.predicate import TRUE
+from indextables.log.actions import AddFile, IndexFile
+from indextables.splits.access import read_split
+from indextables.splits.reader import SplitReader
+from indextables.storage.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One row of ``INDEX SPLITS``: what was done for one column of one split."""
+
+    table_path: str
+    column: str
+    action: str
+    split_path: str = ""
+    index_path: str = ""
+    cardinality: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    build_duration_ms: int = 0
+
+
+@dataclass(frozen=True)
+class BuildTask:
+    """The index of one column of one split, to be written beside the table's splits."""
+
+    store: Store
+    config: Config
+    schema: pa.Schema
+    table_path: str
+    index_id: str
+    column: str
+    add: AddFile
+    action: str
+
+
+Built = tuple[IndexRow, IndexFile]
+BuildRunner = Callable[[Sequence[BuildTask]], Iterator[Built]]
+
+
+def encode_index(postings: Postings, config: Config, split: str | None = None) -> bytes:
+    """The bytes of an index in the configured format, for a split's bundle or for a file."""
+    number = 0 if split is None else split_number(split)
+    if config["columnIndex.format"] == "bbidx1":
+        return bbidx1.encode(postings, number)
+    size = int(config["columnIndex.blockSize"])
+    extra = {} if split is None else {"split": number}
+    return compact.encode(postings, block_bytes=size, extra=extra)
+
+
+def build_member(column: pa.ChunkedArray, config: Config) -> bytes:
+    """The index a split carries inside."""
+    return encode_index(build_postings(column), config)
+
+
+def build_one(task: BuildTask) -> Built:
+    """Run one task."""
+    start = time.monotonic()
+    column, add = task.column, task.add
+    reader = SplitReader.open(task.store, add, config=task.config)
+    batches = read_split(
+        reader, TRUE, [column], partition_values=add.partition_values, schema=task.schema
+    )
+    arrays = [batch.column(0) for batch in batches]
+    postings = build_postings(pa.chunked_array(arrays, task.schema.field(column).type), column)
+    data = encode_index(postings, task.config, add.path)
+    path = sidecar_path(task.index_id, add.path)
+    task.store.put(path, data)
+    rows, cardinality = postings.num_rows, postings.distinct + (len(postings.nulls) > 0)
+    took = int(1000 * (time.monotonic() - start))
+    row = IndexRow(
+        task.table_path, column, task.action, add.path, path, cardinality, rows, len(data), took
+    )
+    return row, IndexFile(add.path, path, len(data), cardinality, rows, len(postings.nulls))
+
+
+def build_locally(tasks: Sequence[BuildTask]) -> Iterator[Built]:
+    """Run tasks in a few threads."""
+    workers = min(len(tasks), os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers, thread_name_prefix="indextables-index") as pool:
+        yield from pool.map(build_one, tasks)
+
+
+def build_on_spark(spark: Any) -> BuildRunner | None:
+    """A runner that gives each task to a Spark task; ``None``: this session cannot run them.
+
+    Tasks go in waves of a few for each core, so that progress can be seen.
+    """
+    if spark is None or not hasattr(spark, "_jsparkSession"):
+        return None
+
+    def run(tasks: Sequence[BuildTask]) -> Iterator[Built]:
+        context = spark.sparkContext
+        wave = 4 * context.defaultParallelism
+        for start in range(0, len(tasks), wave):
+            some = list(tasks[start : start + wave])
+            yield from context.parallelize(some, len(some)).map(build_one).collect()
+
+    return run
