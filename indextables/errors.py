@@ -231,6 +231,19 @@ class QuerySyntaxError(PlanningError):
         self.position = position
 
 
+def require_characters(text: str) -> None:
+    """Refuse text that holds half of a surrogate pair: it is in no file and in no index."""
+    if text.isascii():
+        return
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = text.encode("utf-8", "replace").decode("utf-8")
+        raise QuerySyntaxError(
+            "half of a surrogate pair is no character", query=shown, position=error.start
+        ) from None
+
+
 class EvaluationError(IndexTablesError):
     """A row's value makes an expression fail, as under ANSI mode (bad cast, overflow)."""
 

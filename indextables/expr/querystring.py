@@ -25,7 +25,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from indextables.errors import PlanningError, QuerySyntaxError
+from indextables.errors import PlanningError, QuerySyntaxError, require_characters
 from indextables.expr import ast, timetext
 from indextables.expr.searchfields import BadLiteralError, SearchField, any_of
 from indextables.expr.searchscope import SearchScope
@@ -47,6 +47,7 @@ def parse_query(
     max_default_fields: int = 0,
 ) -> ast.Query:
     """The query a search string means; 0 puts no limit on the default fields."""
+    require_characters(text)
     scope = SearchScope(mapping, schema, timetext.zone(time_zone))
     defaults = [scope.field(name) for name in default_fields]
     parser = _Parser(text, scope, _Target(tuple(defaults), named=False), max_default_fields)

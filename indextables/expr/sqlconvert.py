@@ -173,9 +173,12 @@ class Converter:
         if node.is_string:
             return f.Lit(self._string(node.this))
         text = node.this
-        if text.isdigit():
-            return f.Lit(int(text))
-        return f.Lit(float(text) if "e" in text.lower() else Decimal(text))
+        try:
+            if text.isdigit():
+                return f.Lit(int(text))
+            return f.Lit(float(text) if "e" in text.lower() else Decimal(text))
+        except (ValueError, ArithmeticError) as error:
+            raise PlanningError(f"'{text[:40]}' is not a number") from error
 
     @staticmethod
     def _hex(node: Any) -> f.Expression:

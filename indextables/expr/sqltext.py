@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from indextables.errors import QuerySyntaxError
+from indextables.errors import QuerySyntaxError, require_characters
 from indextables.expr import filters as f
 
 _SCAN = re.compile(
@@ -62,10 +62,18 @@ def parse_predicate(text: str) -> f.Expression:
     """The filter of a Spark SQL predicate; blank text is every row."""
     if not text.strip():
         return f.AlwaysTrue()
+    require_characters(text)
     source = _rewrite_infix(_lift_strings(text))
     from indextables.expr.sqlconvert import Converter
 
-    return Converter(source.strings).condition(_parse(source))
+    try:
+        return Converter(source.strings).condition(_parse(source))
+    except RecursionError:
+        raise QuerySyntaxError(
+            "the predicate is nested too deeply",
+            query=text,
+            hint="Write it with fewer parentheses inside each other",
+        ) from None
 
 
 def _parse(source: _Source) -> Any:
@@ -144,7 +152,10 @@ def _read_string(source: _Source, at: int, quote: str, raw: bool) -> tuple[str, 
         if text[at] == "\\" and not raw and at + 1 < len(text):
             escape = _SPECIAL.match(text, at)
             assert escape is not None
-            pieces.append(_unescape(escape[1]))
+            try:
+                pieces.append(_unescape(escape[1]))
+            except (ValueError, OverflowError) as error:
+                raise source.error(f"'{escape[0]}' is no character", at) from error
             at = escape.end()
         elif text[at] != quote:
             pieces.append(text[at])
@@ -153,8 +164,15 @@ def _read_string(source: _Source, at: int, quote: str, raw: bool) -> tuple[str, 
             pieces.append(quote)
             at += 2
         else:
-            return "".join(pieces), at + 1
+            return _whole_characters("".join(pieces)), at + 1
     raise source.error("a string has no closing quote", begin - 1)
+
+
+def _whole_characters(text: str) -> str:
+    """Two escaped halves of a surrogate pair are one character; a half alone becomes ``U+FFFD``."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _unescape(body: str) -> str:
