@@ -4,10 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 NATIVE := $(VENV)/.native
+PEERS  := $(VENV)/.peers
 N      ?= 20000
+MINUTES ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format build oracle bench docs clean
+.PHONY: help demo test lint types format build oracle torture bench bench-check bench-short docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -42,10 +44,22 @@ test: lint ## lint, types, then every test
 oracle: $(NATIVE) ## pruned rows against all rows, N random pairs
 	$(BIN)/python tests/planner/run_oracle.py $(N)
 
-bench: $(NATIVE) ## benchmarks against the named peers, ratios printed
+$(PEERS): $(STAMP)
 	@$(BIN)/python tests/requirements.py bench > $(VENV)/requirements-bench.txt
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-bench.txt
-	$(BIN)/python -m pytest bench
+	@touch $@
+
+bench: $(NATIVE) $(PEERS) ## benchmarks against the peers, RESULTS.md and plots
+	$(BIN)/python bench/run.py $(SUITES)
+
+bench-check: $(NATIVE) $(PEERS) ## fails when a ratio lost more than 20 %
+	$(BIN)/python bench/run.py --check $(SUITES)
+
+bench-short: $(NATIVE) $(PEERS) ## every suite on small data: answers, not figures
+	BENCH_SHORT=1 $(BIN)/python -m pytest -q --no-header bench
+
+torture: $(NATIVE) ## random writers, crashes and lost replies against a model
+	$(BIN)/python tests/torture/run_torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 docs: $(STAMP) ## the documentation as a site in site/
 	@$(BIN)/python tests/requirements.py docs > $(VENV)/requirements-docs.txt

@@ -1,52 +1,79 @@
-"""What all benchmarks share: a table of ratios against the named peers.
+"""What all benchmarks share: lines against the named peers, and points of curves.
 
-    def test_something(report):
+    def test_something(report, series):
         report("probe 10,000 filters", ours=21e-6, peer=600e-6, peer_name="one by one",
                unit="s", goal=0.1)
+        series("planning", "ours", 1000, 0.2)
 
-Each call is one line; ``ratio`` is ours / peer, so for times smaller is better, and ``goal`` is
-the largest ratio that satisfies. All lines are printed at the end of the session and written to
-``bench/results/<suite>.json``, where the suite is the file's name without ``test_``.
-``measure.py`` has the clocks.
+Each call of ``report`` is one line; ``ratio`` is ours / peer, so for costs smaller is better (for
+units that end in ``/s`` larger is), and ``goal`` is the worst ratio that satisfies. All lines are
+printed at the end of the session and merged into ``bench/results/<suite>.json``, where the suite is
+the file's name without ``test_``; ``ratios.py`` has the rules. ``measure.py`` has the clocks.
+
+With ``BENCH_SHORT=1`` every suite but Spark's runs on small data, once or twice: the answers are
+compared with the peers' as always, the figures mean nothing and are not kept. A peer that is not
+installed skips its tests.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import measure  # sets the sizes of the short form before any suite reads them
 import pytest
+from machine import context
+from ratios import Line, write_suite
 
-RESULTS = Path(__file__).parent / "results"
-
-
-@dataclass(frozen=True)
-class Line:
-    suite: str
-    name: str
-    ours: float
-    peer_name: str
-    peer: float
-    ratio: float
-    unit: str
-    goal: float | None = None
-
-
+RESULTS = Path(os.environ.get("BENCH_RESULTS") or Path(__file__).parent / "results")
+PEERS = frozenset(
+    ("deltalake", "pyiceberg", "lance", "duckdb", "pyxorfilter", "xxhash", "s3fs", "google_crc32c")
+)
 LINES = pytest.StashKey[list[Line]]()
+POINTS = pytest.StashKey[list[dict[str, Any]]]()
 Report = Callable[..., Line]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LINES] = []
+    config.stash[POINTS] = []
+    # it is started servers that fork, and they become other programs at once
+    config.addinivalue_line("filterwarnings", "ignore:lance is not fork-safe:UserWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In the short form the sizes that suites keep as constants shrink."""
+    if not measure.SHORT:
+        return
+    items[:] = [item for item in items if suite_of(item) not in measure.LEFT_OUT_OF_SHORT]
+    for item in items:
+        module: Any = getattr(item, "module", None)
+        for name, value in measure.SHORT_SIZES.get(suite_of(item), {}).items():
+            assert hasattr(module, name), f"{item.path} has no constant {name}"
+            setattr(module, name, value)
+
+
+def suite_of(item: Any) -> str:
+    return Path(str(item.path)).stem.removeprefix("test_")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """A comparison whose peer is not installed is skipped, not failed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in PEERS:
+            raise
+        pytest.skip(f"{error.name} is not installed")
 
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Report:
     """Record one comparison with a peer; see the head of this file."""
-    suite = Path(str(request.node.path)).stem.removeprefix("test_")
+    suite = suite_of(request.node)
 
     def record(
         name: str,
@@ -56,36 +83,53 @@ def report(request: pytest.FixtureRequest) -> Report:
         unit: str = "s",
         goal: float | None = None,
     ) -> Line:
-        line = Line(suite, name, ours, peer_name, peer, ours / peer, unit, goal)
+        ratio = ours / peer if peer else float("inf")
+        line = Line(suite, name, ours, peer_name, peer, ratio, unit, goal)
         request.config.stash[LINES].append(line)
         return line
 
     return record
 
 
+@pytest.fixture
+def series(request: pytest.FixtureRequest) -> Callable[[str, str, float | str, float], None]:
+    """Record one point of a curve: which plot, which line of it, x and y."""
+
+    def record(plot: str, line: str, x: float | str, y: float) -> None:
+        point = {"suite": suite_of(request.node), "plot": plot, "line": line, "x": x, "y": y}
+        request.config.stash[POINTS].append(point)
+
+    return record
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    lines = config.stash[LINES]
+    lines, points = config.stash[LINES], config.stash[POINTS]
+    if not measure.SHORT:
+        keep(lines, points)
     if not lines:
         return
-    write_results(lines)
     terminalreporter.section("ratios (ours / peer)")
     for row in table(lines):
         terminalreporter.write_line(row)
 
 
-def write_results(lines: list[Line]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    for suite in {line.suite for line in lines}:
-        rows = [asdict(line) for line in lines if line.suite == suite]
-        text = json.dumps({"suite": suite, "lines": rows}, indent=2, ensure_ascii=False)
-        (RESULTS / f"{suite}.json").write_text(text + "\n", encoding="utf-8")
+def keep(lines: list[Line], points: list[dict[str, Any]]) -> None:
+    suites = {line.suite for line in lines} | {point["suite"] for point in points}
+    found = context() if suites else {}
+    for suite in suites:
+        write_suite(
+            RESULTS / f"{suite}.json",
+            [line for line in lines if line.suite == suite],
+            found,
+            [point for point in points if point["suite"] == suite],
+        )
 
 
 def table(lines: list[Line]) -> list[str]:
     """The lines as aligned text."""
     rows = [("suite", "what", "ours", "peer", "peer's name", "unit", "ratio", "goal")]
     for line in lines:
-        goal = "" if line.goal is None else f"<= {line.goal:g}"
+        goal = "" if line.goal is None else f"{'>=' if line.is_rate else '<='} {line.goal:g}"
         numbers = (f"{line.ours:.4g}", f"{line.peer:.4g}")
         rows.append(
             (line.suite, line.name, *numbers, line.peer_name, line.unit, f"{line.ratio:.3f}", goal)

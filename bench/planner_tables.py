@@ -149,5 +149,6 @@ def with_xrefs(snapshot: SyntheticSnapshot) -> XRefQueryRouter:
         actions.append(AddXRef(name, f"xref-{number}", mine, len(mine), 1))
     places = {path: i for i, path in enumerate(paths)}
     known: Any = snapshot
-    known.xrefs, known.index_of = actions, places.get
+    known.xrefs = actions
+    known.indices_of = lambda paths: np.array([places.get(p, -1) for p in paths], np.int64)
     return XRefQueryRouter(store, Config(), cache)

@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import log_tables
+import measure
 import numpy as np
 import pytest
 
 SIZES = [100_000, 1_000_000] if os.environ.get("INDEXTABLES_BENCH_LONG") else [100_000]
+if measure.SHORT:
+    SIZES = [12_000]
 ROUNDS = 3
 
 MEMORY = """

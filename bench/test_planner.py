@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from measure import SHORT
 from planner_peers import delta_plan, delta_table, iceberg_plan, iceberg_table
 from planner_tables import ROWS, SyntheticSnapshot, columns, with_xrefs
 
@@ -25,7 +26,7 @@ from indextables.planner import Planner
 from indextables.planner.stats import bounds_of
 
 LONG = bool(os.environ.get("INDEXTABLES_BENCH_LONG"))
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (1_000, 10_000) if SHORT else (10_000, 100_000, 1_000_000)
 BARS = {10_000: 0.5, 1_000_000: 10.0}
 DELTA_SHOWS = 10  # its EXPLAIN names no more files than this
 Report = Callable[..., Any]

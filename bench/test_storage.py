@@ -1,7 +1,4 @@
-"""Stores against the plain client on the same loopback server, in the same run; prints ratios.
-
-``RATIO name: ours=x peer=y ratio=r`` where below 1 means that ours is faster.
-"""
+"""Stores against the plain client on the same loopback server, in the same run."""
 
 from __future__ import annotations
 
@@ -72,15 +69,7 @@ def median(call: Callable[[int], object], rounds: int) -> float:
     return statistics.median(times)
 
 
-def report(name: str, ours: float, peer: float, peer_name: str, unit: str = "ms") -> None:
-    scale = {"ms": 1e3, "us": 1e6}[unit]
-    print(
-        f"\nRATIO {name}: ours={ours * scale:.2f}{unit} "
-        f"{peer_name}={peer * scale:.2f}{unit} ratio={ours / peer:.2f}"
-    )
-
-
-def test_scattered_ranges(store: Store, plain: tuple[Any, str]) -> None:
+def test_scattered_ranges(store: Store, plain: tuple[Any, str], report: Any) -> None:
     fs, root = plain
     rng = random.Random(2)
     starts = sorted(rng.randrange(OBJECT_BYTES - 4096) for _ in range(RANGES))
@@ -94,7 +83,7 @@ def test_scattered_ranges(store: Store, plain: tuple[Any, str]) -> None:
     report(f"{RANGES} ranges of 4 KB", ours, peer, "s3fs.cat_ranges")
 
 
-def test_small_object_read(store: Store, plain: tuple[Any, str]) -> None:
+def test_small_object_read(store: Store, plain: tuple[Any, str], report: Any) -> None:
     fs, root = plain
     store.put("small", b"x" * 1000)
     ours = median(lambda _: store.read("small"), 60)
@@ -102,7 +91,7 @@ def test_small_object_read(store: Store, plain: tuple[Any, str]) -> None:
     report("read 1 KB", ours, peer, "s3fs.cat_file")
 
 
-def test_commit(store: Store, plain: tuple[Any, str], tmp_path: Path) -> None:
+def test_commit(store: Store, plain: tuple[Any, str], tmp_path: Path, report: Any) -> None:
     fs, root = plain
     entry = b"x" * 1000
 
@@ -123,7 +112,7 @@ def test_commit(store: Store, plain: tuple[Any, str], tmp_path: Path) -> None:
     report("commit of 1 KB on local disk", local_ours, median(unsafe, 60), "open-x+fsync")
 
 
-def test_cache_hit(store: Store, tmp_path: Path) -> None:
+def test_cache_hit(store: Store, tmp_path: Path, report: Any) -> None:
     cache = DiskCache(CacheSettings(str(tmp_path), 1 << 30))
     caching = CachingStore(store, cache)
     caching.stat("big.split")
@@ -135,5 +124,5 @@ def test_cache_hit(store: Store, tmp_path: Path) -> None:
             lambda n, s=starts, z=size: caching.read_range("big.split", s[n], s[n] + z), 100
         )
         get = median(lambda n, s=starts, z=size: store.read_range("big.split", s[n], s[n] + z), 100)
-        report(f"cached range of {size >> 10} KB", hit, get, "loopback-GET", "us")
+        report(f"cached range of {size >> 10} KB", hit, get, "loopback-GET")
     assert cache.stats.misses == OBJECT_BYTES // (256 << 10)

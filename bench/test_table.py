@@ -129,8 +129,8 @@ def test_needle(peers: Peers, report: Any) -> None:
         "needle request_id, all columns",
         {
             "ours": lambda: peers.table.to_arrow(where=f"request_id = '{key}'"),
-            "duckdb": lambda: peers.duck.execute(
-                "SELECT * FROM rows WHERE request_id = ?", [key]
+            "duckdb": lambda: peers.duck.sql(
+                "SELECT * FROM rows WHERE request_id = ?", params=[key]
             ).to_arrow_table(),
             "lance": lambda: peers.lance.to_table(filter=f"request_id = '{key}'"),
             "pyarrow": lambda: peers.arrow.to_table(filter=ds.field("request_id") == key),
@@ -149,7 +149,7 @@ def test_rare_word_to_rows(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.to_arrow(
                 where=f"message TEXTSEARCH '{word}'", columns=columns
             ),
-            "duckdb": lambda: peers.duck.execute(
+            "duckdb": lambda: peers.duck.sql(
                 f"SELECT ts, message FROM rows WHERE {word_match('message', word)}"
             ).to_arrow_table(),
             "lance": lambda: peers.lance.to_table(
@@ -169,9 +169,7 @@ def test_two_words_and_a_level(peers: Peers, report: Any) -> None:
         "two words and level, all columns",
         {
             "ours": lambda: peers.table.to_arrow(where=where),
-            "duckdb": lambda: peers.duck.execute(
-                f"SELECT * FROM rows WHERE {both}"
-            ).to_arrow_table(),
+            "duckdb": lambda: peers.duck.sql(f"SELECT * FROM rows WHERE {both}").to_arrow_table(),
         },
         1.0,
     )
@@ -185,7 +183,7 @@ def test_phrase_count(peers: Peers, report: Any) -> None:
         "phrase count",
         {
             "ours": lambda: peers.table.count(f"message TEXTSEARCH '\"{phrase}\"'"),
-            "duckdb": lambda: peers.duck.execute(
+            "duckdb": lambda: peers.duck.sql(
                 f"SELECT count(*) FROM rows WHERE {word_match('message', phrase)}"
             ).fetchone()[0],
         },
@@ -201,7 +199,7 @@ def test_in_list(peers: Peers, report: Any) -> None:
         "IN of 1,000 ids, two columns",
         {
             "ours": lambda: peers.table.to_arrow(where=where, columns=["ts", "message"]),
-            "duckdb": lambda: peers.duck.execute(
+            "duckdb": lambda: peers.duck.sql(
                 f"SELECT ts, message FROM rows WHERE request_id IN ({listed})"
             ).to_arrow_table(),
             "lance": lambda: peers.lance.to_table(
@@ -223,8 +221,8 @@ def test_range(peers: Peers, report: Any) -> None:
         "range of 0.1 %, all columns",
         {
             "ours": lambda: peers.table.to_arrow(where=where),
-            "duckdb": lambda: peers.duck.execute(
-                "SELECT * FROM rows WHERE ts >= ? AND ts < ?", [low, high]
+            "duckdb": lambda: peers.duck.sql(
+                "SELECT * FROM rows WHERE ts >= ? AND ts < ?", params=[low, high]
             ).to_arrow_table(),
             "pyarrow": lambda: peers.arrow.to_table(filter=kept),
         },
@@ -238,9 +236,9 @@ def test_count_and_group_by(peers: Peers, report: Any) -> None:
         "count of two conditions",
         {
             "ours": lambda: peers.table.count(where),
-            "duckdb": lambda: peers.duck.execute(
-                f"SELECT count(*) FROM rows WHERE {where}"
-            ).fetchone()[0],
+            "duckdb": lambda: peers.duck.sql(f"SELECT count(*) FROM rows WHERE {where}").fetchone()[
+                0
+            ],
             "lance": lambda: peers.lance.count_rows(where),
             "pyarrow": lambda: peers.arrow.count_rows(
                 filter=(ds.field("level") == "ERROR") & (ds.field("status") >= 500)
@@ -255,7 +253,7 @@ def test_count_and_group_by(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.aggregate(
                 {"n": "count", "m": ("avg", "latency")}, ["service"], where="level = 'ERROR'"
             ),
-            "duckdb": lambda: peers.duck.execute(
+            "duckdb": lambda: peers.duck.sql(
                 "SELECT service, count(*), avg(latency) FROM rows WHERE level = 'ERROR' GROUP BY 1"
             ).fetchall(),
         },

@@ -74,7 +74,10 @@ class World:
             self.loaded.append(loaded)
             actions.append(action)
         self.snapshot: Any = SimpleNamespace(
-            num_files=SPLITS, xrefs=actions, derived={}, index_of=places.get
+            num_files=SPLITS,
+            xrefs=actions,
+            derived={},
+            indices_of=lambda paths: np.array([places[p] for p in paths], np.int64),
         )
 
     def route(self, question: str) -> Callable[[], Any]:

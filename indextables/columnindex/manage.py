@@ -149,9 +149,10 @@ def drop_index(log: TransactionLog, column: str) -> IndexRow:
 def indexes(snapshot: Snapshot) -> list[IndexInfo]:
     """The defined indexes."""
     counts: dict[str, int] = {}
-    for column, split in snapshot.indexes.files:
-        if snapshot.index_of(split) is not None:
-            counts[column] = counts.get(column, 0) + 1
+    named = list(snapshot.indexes.files)
+    places = snapshot.indices_of([split for _, split in named])
+    for (column, _), place in zip(named, places.tolist(), strict=True):
+        counts[column] = counts.get(column, 0) + (place >= 0)
     return [
         IndexInfo(c, d.id, d.format, d.created_time, counts.get(c, 0), snapshot.num_files)
         for c, d in snapshot.indexes.definitions.items()
@@ -277,7 +278,8 @@ def _build(
         known = latest.indexes.definitions.get(definition.column)
         if known is None or known.id != definition.id:
             raise MaintenanceError(f"the index of '{definition.column}' was dropped meanwhile")
-        live = tuple(f for f in files if latest.index_of(f.split) is not None)
+        places = latest.indices_of([f.split for f in files])
+        live = tuple(f for f, place in zip(files, places, strict=True) if place >= 0)
         magic = "BBIDX001" if log.config["columnIndex.format"] == "bbidx1" else "BBIDX002"
         return [IndexBlocks(definition.id, definition.column, magic, live)]
 

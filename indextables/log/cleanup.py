@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from indextables.config import Config
 from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageError
@@ -184,7 +185,11 @@ def _listed_parts(store: Store, version: int, listing: LogListing) -> set[str] |
 
 
 def execute(store: Store, config: Config, report: CleanupReport) -> CleanupReport:
-    """Delete what the plan says; a checkpoint's parts only once its own file is gone."""
+    """Delete what the plan says; a checkpoint's parts only once its own file is gone.
+
+    Versions go from the oldest up and stop at the first that cannot be deleted, so that a missing
+    version always means that those before it are gone too.
+    """
     if report.dry_run:
         return report
     fail = config["cleanup.failurePolicy"] == "fail"
@@ -193,7 +198,10 @@ def execute(store: Store, config: Config, report: CleanupReport) -> CleanupRepor
     parts = [path for path in report.parts if path.rpartition("/")[2][:20] not in stays]
     report.checkpoints = gone
     report.parts = [path for path in parts if _delete(store, path, report, fail)]
-    report.versions = [v for v in report.versions if _delete(store, version_path(v), report, fail)]
+    ordered = sorted(report.versions)
+    report.versions = list(
+        takewhile(lambda v: _delete(store, version_path(v), report, fail), ordered)
+    )
     return report
 
 

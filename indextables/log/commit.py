@@ -26,6 +26,7 @@ from indextables.config import Config
 from indextables.errors import (
     CommitConflictError,
     CommitFailedError,
+    CommitStateUnknownError,
 )
 from indextables.log.actions import (
     Action,
@@ -49,7 +50,7 @@ from indextables.log.protocol import (
 from indextables.log.schema_registry import merge_managed, reference_of, with_registry
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
-from indextables.log.versions import version_path
+from indextables.log.versions import list_log, version_path
 from indextables.storage.base import Store
 from indextables.storage.commit import commit_slot
 
@@ -194,9 +195,36 @@ class CommitLoop:
                 deadline_s=config["transaction.commit.deadlineSeconds"],
                 sleep=self.sleep,
                 rng=self.rng,
+                overtaken=lambda: self._is_overtaken(change),
             )
         except CommitConflictError as conflict:
             raise _LostRaceError(conflict) from conflict
+
+    def _is_overtaken(self, change: VersionActions) -> bool:
+        """Did readers leave this version behind before we wrote it?
+
+        Truncation deletes versions from the oldest up to the newest, so a slot that was emptied
+        has no predecessor, and something newer. Version 0 is never deleted, so version 1 looks
+        for its files in the newest snapshot; without any the question stays open.
+        """
+        store, version = self.target.store, change.version
+        if version > 1 and store.exists(version_path(version - 1)):
+            return False
+        listing = list_log(store, version + 1)
+        if version > 1:
+            return listing.newest > version
+        if not (listing.states or listing.checkpoints) or self._is_live(change):
+            return False
+        raise CommitStateUnknownError(
+            "other writers checkpointed the log while its first version was on its way",
+            path=version_path(version),
+            hint="Keep every file of this commit; look for its rows before running it again",
+        )
+
+    def _is_live(self, change: VersionActions) -> bool:
+        newest = self.target.newest()[0]
+        added = (a.path for a in change.actions if isinstance(a, AddFile))
+        return any(newest.index_of(path) is not None for path in added)
 
 
 class _LostRaceError(Exception):

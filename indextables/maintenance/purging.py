@@ -37,6 +37,7 @@ from indextables.storage.base import ObjectInfo
 HOUR_MS = 3_600_000
 SUFFIXES = (".split", ".crc", ".idx")
 DELETE_BATCH = 1000
+MOST_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,27 @@ def _retention(config: Config, asked: int | None) -> int:
 
 
 def needed_files(log: TransactionLog, planned: CleanupReport | None = None) -> Needed:
-    """What every version that stays readable lists; ``planned`` is a clean-up not yet done."""
+    """What every version that stays readable lists; ``planned`` is a clean-up not yet done.
+
+    A log that another process cleans meanwhile is looked at again; one that stays as it is and
+    cannot be read stops the purge.
+    """
+    for _ in range(MOST_LOOKS - 1):
+        before = _bases_and_versions(log)
+        try:
+            return _needed_files(log, planned)
+        except IndexTablesError:
+            if _bases_and_versions(log) == before:
+                raise
+    return _needed_files(log, planned)
+
+
+def _bases_and_versions(log: TransactionLog) -> tuple[set[int], set[int]]:
+    listing = list_log(log.store)
+    return {*listing.checkpoints, *described_states(log.store)}, set(listing.versions)
+
+
+def _needed_files(log: TransactionLog, planned: CleanupReport | None) -> Needed:
     gone = set(planned.versions) if planned else set()
     gone_bases = {*planned.checkpoints, *planned.states} if planned else set()
     listing = list_log(log.store)

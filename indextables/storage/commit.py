@@ -8,6 +8,11 @@ the first reply. So after every answer but success the slot is read back:
 * it holds somebody else's                              -> ``CommitConflictError``;
 * it is empty                                           -> send the same bytes to the same slot.
 
+A slot that was emptied again (old entries are deleted at some point) can be taken by a writer that
+stood still meanwhile, where nobody will ever look. ``overtaken`` is asked after every success
+whether that happened: then nothing of ours is visible, which is a conflict, unless an earlier try
+may have landed in time, which nobody can tell any more.
+
 An empty slot is never passed over: a writer that moved on to the next version would leave a hole
 that hides every later commit from readers. Two endings are kept apart: a definite refusal, when
 no earlier try can still arrive, is ``CommitFailedError`` and the caller may delete its files;
@@ -16,6 +21,7 @@ running out of time is ``CommitStateUnknownError`` and the caller must keep them
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -70,6 +76,7 @@ def commit_slot(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
+    overtaken: Callable[[], bool] = lambda: False,
 ) -> None:
     """Create ``path`` with ``data`` exactly once; see the module's docstring for the outcomes."""
     pauses = Backoff().pauses(rng or random.Random())
@@ -78,6 +85,7 @@ def commit_slot(
     while True:
         try:
             store.put_if_absent(path, data)
+            _refuse_if_overtaken(store, overtaken, patience, may_have_landed)
             return
         except (ObjectExistsError, AmbiguousWriteError) as error:
             may_have_landed = True
@@ -91,6 +99,7 @@ def commit_slot(
         found = _read_back(store, path, patience)
         if found is not EMPTY:
             _settle(found, path, is_mine)
+            _refuse_if_overtaken(store, overtaken, patience, True)
             return
         patience.wait()
 
@@ -105,6 +114,32 @@ def _read_back(store: Store, path: str, patience: _Patience) -> bytes | None:
         except StorageError as error:
             patience.last_error = error
         patience.wait()
+
+
+def _refuse_if_overtaken(
+    store: Store, overtaken: Callable[[], bool], patience: _Patience, may_have_landed: bool
+) -> None:
+    """Raise when the slot is one that readers have left behind; asked until the store answers."""
+    path = patience.path
+    while True:
+        try:
+            if not overtaken():
+                return
+            break
+        except StorageError as error:
+            patience.last_error = error
+        patience.wait()
+    if may_have_landed:
+        raise CommitStateUnknownError(
+            "the log was truncated while the commit was on its way",
+            path=path,
+            hint="Keep every file of this commit; look for its rows before running it again",
+        )
+    with contextlib.suppress(StorageError):
+        store.delete([path])
+    raise CommitConflictError(
+        "the log was truncated past this slot", path=path, hint="Refresh and run it again"
+    )
 
 
 def _settle(found: bytes, path: str, is_mine: Callable[[bytes], bool]) -> None:

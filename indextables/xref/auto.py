@@ -52,7 +52,7 @@ def rebuild_stale(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
     snapshot = log.snapshot()
     if not snapshot.xrefs or not config["xref.autoIndex.rebuildOnSourceChange"]:
         return []
-    if all(snapshot.index_of(p) is not None for x in snapshot.xrefs for p in x.source_split_paths):
+    if all((snapshot.indices_of(x.source_split_paths) >= 0).all() for x in snapshot.xrefs):
         return []
     try:
         return build(log, config=config)

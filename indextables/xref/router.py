@@ -173,9 +173,7 @@ class XRefQueryRouter:
         key = ("xref.positions", action.path)
         found: NDArray[np.int64] | None = snapshot.derived.get(key)
         if found is None:
-            places = [snapshot.index_of(p) for p in action.source_split_paths]
-            found = np.array([-1 if p is None else p for p in places], np.int64)
-            snapshot.derived[key] = found
+            found = snapshot.derived[key] = snapshot.indices_of(action.source_split_paths)
         return found
 
     def _live(self, snapshot: Any, action: AddXRef) -> NDArray[np.int64]:

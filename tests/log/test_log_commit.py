@@ -599,13 +599,14 @@ def test_the_next_version_follows_states_too() -> None:
 # -- cost ---------------------------------------------------------------------------------------
 
 
-def test_a_commit_costs_one_look_and_one_write() -> None:
+def test_a_commit_costs_one_look_one_write_and_one_check() -> None:
+    """The check: that the log was not truncated past the version meanwhile."""
     log = new_table(checkpoint__enabled=False)
     for i in range(12):
         append(log, f"s{i}")
     store = RecordingStore(log.store)
     append(TransactionLog(log.path, store, log.config), "x")
-    assert store.ops() == ["read", "list", "list_dirs", "put_if_absent"]
+    assert store.ops() == ["read", "list", "list_dirs", "put_if_absent", "stat"]
     store.clear()
     TransactionLog(log.path, store, log.config).snapshot()
     assert store.ops() == ["read", "list", "list_dirs"]

@@ -1,0 +1,96 @@
+"""A writer that stands still while others commit, checkpoint and truncate the log.
+
+Its slot is empty again when it wakes up, so the store lets it create the version; but readers
+start from the checkpoint above and would never see it. It must notice, and commit again on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from log_helpers import append, memory_store, new_table, reopen, split
+
+from indextables.errors import AmbiguousWriteError, CommitStateUnknownError
+from indextables.log.log import TransactionLog
+from indextables.log.transaction import Transaction
+from indextables.log.versions import version_path
+from indextables.maintenance.logwork import truncate_time_travel
+from indextables.storage.base import Store
+from indextables.storage.wrapped import WrappedStore
+
+
+class Paused(WrappedStore):
+    """Does something else just before its first conditional create of a version."""
+
+    def __init__(self, inner: Store, meanwhile: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.meanwhile: Callable[[], None] | None = meanwhile
+        self.loses_reply = False
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        run, self.meanwhile = self.meanwhile, None
+        if run is not None:
+            if self.loses_reply:
+                self.inner.put_if_absent(path, data)
+            run()
+            if self.loses_reply:
+                raise AmbiguousWriteError("no reply", path=path)
+        self.inner.put_if_absent(path, data)
+
+
+def names(log: TransactionLog) -> set[str]:
+    return {add.path.removesuffix(".split") for add in log.snapshot().files()}
+
+
+def paused(log: TransactionLog, commits: int) -> tuple[TransactionLog, Paused]:
+    """A second writer; while it pauses the first commits, checkpoints and truncates."""
+
+    def meanwhile() -> None:
+        for i in range(commits):
+            append(log, f"other{i}")
+        truncate_time_travel(log)
+
+    store = Paused(log.store, meanwhile)
+    return TransactionLog(log.path, store, log.config), store
+
+
+@pytest.mark.parametrize("commits", [2, 3, 7])
+def test_a_commit_behind_the_truncation_is_made_again_on_top(commits: int) -> None:
+    log = new_table(memory_store(), checkpoint__interval=0)
+    append(log, "a")
+    slow, _ = paused(log, commits)
+    result = slow.commit(Transaction(None, "append", actions=[split("slow")]))
+    assert result.version == 2 + commits
+    assert names(reopen(log)) == {"a", "slow", *(f"other{i}" for i in range(commits))}
+    assert not log.store.exists(version_path(2))
+
+
+def test_a_lost_reply_before_the_truncation_stays_unknown() -> None:
+    """The first try landed in time and others built on it; a second commit would double it."""
+    log = new_table(memory_store(), checkpoint__interval=0)
+    append(log, "a")
+    slow, store = paused(log, 3)
+    store.loses_reply = True
+    with pytest.raises(CommitStateUnknownError, match="truncated"):
+        slow.commit(Transaction(None, "append", actions=[split("slow")]))
+    assert "slow" in names(reopen(log))
+
+
+def test_the_first_version_of_a_table_cannot_tell_and_says_so() -> None:
+    log = new_table(memory_store(), checkpoint__interval=0)
+    slow, _ = paused(log, 2)
+    with pytest.raises(CommitStateUnknownError, match="first version"):
+        slow.commit(Transaction(None, "append", actions=[split("slow")]))
+
+
+def test_a_log_without_its_newest_version_file_is_still_written_to() -> None:
+    """Another program may have deleted the file a checkpoint covers."""
+    log = new_table(memory_store(), checkpoint__interval=0)
+    for name in "abc":
+        append(log, name)
+    log.checkpoint()
+    log.store.delete([version_path(v) for v in (1, 2, 3)])
+    fresh = reopen(log)
+    assert fresh.commit(Transaction(None, "append", actions=[split("d")])).version == 4
+    assert names(reopen(log)) == {"a", "b", "c", "d"}
