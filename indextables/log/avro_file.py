@@ -196,20 +196,22 @@ def _inflate(block: memoryview) -> bytes:
 
 
 def _unzstd() -> Decompress:
+    """Frames that say their size go through Arrow, whose memory pool has warm pages."""
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=LARGEST_BLOCK)
+    codec = pa.Codec("zstd")
 
-    def decompress(block: memoryview) -> bytes:
+    def decompress(block: memoryview) -> bytes | memoryview:
         try:
             size = zstandard.frame_content_size(block)
-            if 0 <= size <= LARGEST_BLOCK:
-                whole: bytes = context.decompress(block, max_output_size=size)
-                return whole
+            if 0 < size <= LARGEST_BLOCK:
+                whole = codec.decompress(pa.py_buffer(block), decompressed_size=size)
+                return memoryview(whole).cast("B")
             with context.stream_reader(block) as stream:
                 found: bytes = stream.read(LARGEST_BLOCK)
                 more = stream.read(1)
-        except (zstandard.ZstdError, MemoryError) as error:
+        except (zstandard.ZstdError, OSError, pa.ArrowException, MemoryError) as error:
             raise CorruptFileError(f"a zstandard block is damaged: {error}") from None
         if more or size > LARGEST_BLOCK:
             raise CorruptFileError("a zstandard block is too large")
