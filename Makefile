@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+TOOLS  := $(VENV)/.tools
+PLAIN  := $(VENV)/.plain
 STAMP  := $(VENV)/.ready
 NATIVE := $(VENV)/.native
 PEERS  := $(VENV)/.peers
@@ -14,25 +16,36 @@ MINUTES ?= 5
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-$(STAMP): pyproject.toml
-	@echo "== virtualenv and dependencies (first run: a minute or two)"
+$(TOOLS):
+	@echo "== virtualenv"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel "cython>=3.1,<4"
+	@touch $@
+
+$(STAMP): $(TOOLS) pyproject.toml
+	@echo "== dependencies of the tests"
 	@$(BIN)/python tests/requirements.py > $(VENV)/requirements.txt
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
 	@touch $@
 
-$(NATIVE): $(STAMP) setup.py $(wildcard pyx/*)
-	@echo "== native kernels (two to three minutes on two cores)"
+$(NATIVE): $(TOOLS) setup.py $(wildcard pyx/*)
+	@echo "== native kernels (a minute or two on two cores)"
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
-build: $(NATIVE) ## compile the Cython kernels in place
+$(PLAIN): $(TOOLS) pyproject.toml
+	@echo "== dependencies and PySpark"
+	@$(BIN)/python tests/requirements.py spark > $(VENV)/requirements-spark.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-spark.txt
+	@touch $@
 
-demo: $(NATIVE) ## write, search and explain a table
+build: $(NATIVE) $(STAMP) ## compile the Cython kernels in place
+
+demo: $(TOOLS) ## write, search and explain a table
+	@$(MAKE) --no-print-directory --jobs 2 $(NATIVE) $(PLAIN)
 	@$(BIN)/python examples/demo.py
 
-lint: $(NATIVE) ## ruff, cython-lint, mypy --strict
+lint: $(NATIVE) $(STAMP) ## ruff, cython-lint, mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint pyx
@@ -41,7 +54,7 @@ lint: $(NATIVE) ## ruff, cython-lint, mypy --strict
 test: lint ## lint, types, then every test
 	$(BIN)/python -m pytest tests
 
-oracle: $(NATIVE) ## pruned rows against all rows, N random pairs
+oracle: $(NATIVE) $(STAMP) ## pruned rows against all rows, N random pairs
 	$(BIN)/python tests/planner/run_oracle.py $(N)
 
 $(PEERS): $(STAMP)
@@ -58,7 +71,7 @@ bench-check: $(NATIVE) $(PEERS) ## fails when a ratio lost more than 20 %
 bench-short: $(NATIVE) $(PEERS) ## every suite on small data: answers, not figures
 	BENCH_SHORT=1 $(BIN)/python -m pytest -q --no-header bench
 
-torture: $(NATIVE) ## random writers, crashes and lost replies against a model
+torture: $(NATIVE) $(STAMP) ## random writers, crashes and lost replies against a model
 	$(BIN)/python tests/torture/run_torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 docs: $(STAMP) ## the documentation as a site in site/

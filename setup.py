@@ -4,6 +4,7 @@
 ``INDEXTABLES_SANITIZE=address`` compiles for AddressSanitizer (see ``tests/sanitize.sh``).
 """
 
+import multiprocessing
 import os
 import shutil
 import sys
@@ -33,11 +34,16 @@ DIRECTIVES = {
 def compile_args() -> list[str]:
     if sys.platform == "win32":
         return ["/O2"]
-    args = ["-O1", "-g"] if (DEBUG or SANITIZE) else ["-O3"]
+    args = ["-O1", "-g"] if (DEBUG or SANITIZE) else ["-O3", "-g0"]
     args += ["-Wall", "-Wno-unused-function", "-Wno-unreachable-code", "-fno-strict-aliasing"]
     if SANITIZE:
         args += [f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"]
     return args
+
+
+def cython_processes() -> int:
+    """As many as there are cores, where a process can simply be forked."""
+    return (os.cpu_count() or 0) if multiprocessing.get_start_method() == "fork" else 0
 
 
 def extensions() -> list[Extension]:
@@ -88,7 +94,7 @@ setup(
         compiler_directives=DIRECTIVES,
         build_dir="build/cython" + ("-debug" if DEBUG else ""),
         annotate=DEBUG,
-        nthreads=0,
+        nthreads=cython_processes(),
         quiet=True,
     ),
 )
