@@ -206,9 +206,30 @@ def render_markdown(settings: Iterable[Setting] | None = None) -> str:
                 "| key | type | default | meaning |",
                 "|---|---|---|---|",
             ]
-        default = "" if setting.default is None else f"`{setting.default}`"
-        lines.append(f"| `{setting.full_key}` | {setting.kind} | {default} | {setting.doc} |")
+        meaning = setting.doc
+        if setting.choices:
+            meaning += f" One of {', '.join(f'`{choice}`' for choice in setting.choices)}."
+        default = _shown_default(setting)
+        lines.append(f"| `{setting.full_key}` | {setting.kind} | {default} | {meaning} |")
     return "\n".join(lines).strip() + "\n"
+
+
+def _shown_default(setting: Setting) -> str:
+    """A default as one would write it in an option."""
+    value = setting.default
+    if value is None or value == ():
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if setting.kind == "size":
+        power = next(p for p in (30, 20, 10, 0) if value % (1 << p) == 0)
+        return f"`{value >> power}{ {30: 'G', 20: 'M', 10: 'K', 0: ''}[power] }`"
+    return f"`{value}`"
+
+
+def settings_page() -> str:
+    """The whole page ``docs/settings.md``."""
+    return f"{PAGE_HEAD}\n{render_markdown()}"
 
 
 def _s(key: str, kind: str, default: Any, doc: str, *choices: str) -> Setting:
@@ -396,3 +417,16 @@ SETTINGS: tuple[Setting, ...] = (
 
 _BY_KEY = {s.key.lower(): s for s in SETTINGS if not s.is_family}
 _FAMILIES = {s.key[:-1].lower(): s for s in SETTINGS if s.is_family}
+
+PAGE_HEAD = """\
+# Settings
+
+Generated from the code by `python -m indextables.config`; a test keeps it current. An option of a
+call wins over the Spark session, the session over the default. Keys are matched without case, and the
+prefix `spark.indextables.` may be left out of options. A misspelled key is an error that suggests the
+nearest. Sizes are bytes, or a number with `K`, `M` or `G` (powers of 1024). A key that ends in `.*`
+stands for a family: the rest of the key names a column or an account.
+"""
+
+if __name__ == "__main__":
+    print(settings_page(), end="")

@@ -52,7 +52,7 @@ def page(plan: Plan) -> str:
 
 def fragment(plan: Plan) -> str:
     """What a notebook shows."""
-    return f"<div class='itplan'><style>{STYLE}</style>{_body(plan)}</div>"
+    return f"<div class='itplan cell'><style>{STYLE}</style>{_body(plan)}</div>"
 
 
 def _title(plan: Plan) -> str:

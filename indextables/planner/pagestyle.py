@@ -1,20 +1,29 @@
 """How a plan looks in a browser: the style sheet and the one script.
 
-Colours follow the reader's light or dark setting; nothing is loaded from anywhere. The style names
-everything below ``.itplan``, so that it can stand inside a notebook.
+Colours follow the reader's light or dark setting, and inside a notebook the notebook's; nothing is
+loaded from anywhere. All names stand below ``.itplan``, so that nothing else on a page changes.
 """
 
 from __future__ import annotations
 
-STYLE = """
-.itplan{--ink:#1b2430;--soft:#5a6675;--line:#dfe4ea;--card:#f6f8fa;--page:#fff;--bar:#2f6fde;
+LIGHT = """--ink:#1b2430;--soft:#5a6675;--line:#dfe4ea;--card:#f6f8fa;--page:#fff;--bar:#2f6fde;
   --lost:#d5deeb;--good:#11734b;--goodbg:#dff5ea;--warn:#8a5a00;--warnbg:#fdf0d3;--gone:#6a7380;
-  --gonebg:#eceff3;--chip:#e4ecfb;--chipink:#2351a8;color:var(--ink);max-width:72rem;
+  --gonebg:#eceff3;--chip:#e4ecfb;--chipink:#2351a8"""
+
+DARK = """--ink:#e6eaf0;--soft:#9ba7b6;--line:#323b47;--card:#1c232c;--page:#12171d;--bar:#6ea0f7;
+  --lost:#2c3643;--good:#7fe0b2;--goodbg:#12372a;--warn:#f3cd7d;--warnbg:#3d3014;--gone:#a3adba;
+  --gonebg:#262e38;--chip:#203152;--chipink:#a9c6ff"""
+
+_COLOURS = f"""
+.itplan{{{LIGHT}}}
+@media (prefers-color-scheme:dark){{.itplan{{{DARK}}}}}
+[data-jp-theme-light=true] .itplan,[data-vscode-theme-kind=vscode-light] .itplan{{{LIGHT}}}
+[data-jp-theme-light=false] .itplan,[data-vscode-theme-kind=vscode-dark] .itplan{{{DARK}}}"""
+
+_SHAPES = """
+.itplan{color:var(--ink);max-width:72rem;
   font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-@media (prefers-color-scheme:dark){.itplan{--ink:#e6eaf0;--soft:#9ba7b6;--line:#323b47;
-  --card:#1c232c;--page:#12171d;--bar:#6ea0f7;--lost:#2c3643;--good:#7fe0b2;--goodbg:#12372a;
-  --warn:#f3cd7d;--warnbg:#3d3014;--gone:#a3adba;--gonebg:#262e38;--chip:#203152;
-  --chipink:#a9c6ff}}
+.itplan.cell{background:var(--page);border:1px solid var(--line);border-radius:8px;padding:1rem}
 .itplan *{box-sizing:border-box}
 .itplan h1{font-size:20px;line-height:1.3;margin:0 0 .15em}
 .itplan h2{font-size:15px;margin:1.8em 0 .6em}
@@ -59,6 +68,8 @@ STYLE = """
 @media (max-width:34rem){.itplan .funnel{grid-template-columns:max-content 1fr}
   .itplan .bar{grid-column:1/-1;grid-row:auto}}
 """
+
+STYLE = _COLOURS + _SHAPES
 
 PAGE_STYLE = """
 html{background:#fff}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from indextables.config import SETTINGS, Config, parse_size, render_markdown
+from indextables.config import SETTINGS, Config, parse_size, render_markdown, settings_page
 from indextables.errors import ConfigError
 
 
@@ -76,4 +77,14 @@ def test_documentation_names_every_setting() -> None:
 
 def test_the_settings_page_is_current() -> None:
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    assert render_markdown() in page, "run: python -m indextables.config > docs/settings.md"
+    assert settings_page() == page, "run: python -m indextables.config > docs/settings.md"
+
+
+def test_defaults_are_shown_as_options_that_mean_the_same() -> None:
+    for setting in SETTINGS:
+        shown = re.search(
+            rf"^\| `{re.escape(setting.full_key)}` \| \w+ \| (.*?) \|", render_markdown(), re.M
+        )
+        assert shown is not None
+        if shown[1]:
+            assert setting.parse(shown[1].strip("`")) == setting.default
