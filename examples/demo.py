@@ -27,7 +27,7 @@ ROUNDS = 3
 
 def start_spark(folder: str) -> Any:
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        sys.exit("Spark needs Java 17 or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless)")
+        sys.exit("Spark needs Java 17 or newer (Debian: apt install openjdk-17-jre-headless)")
     from pyspark.sql import SparkSession
 
     spark = (
