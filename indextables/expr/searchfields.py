@@ -70,6 +70,11 @@ class SearchField:
         return self.dtype is None or pa.types.is_string(self.dtype)
 
     @property
+    def _is_string_inside(self) -> bool:
+        """A string of a struct or map: digits in it are words, never a number."""
+        return self.name != self.mapping.name and self.dtype is not None
+
+    @property
     def tokenizer(self) -> str:
         return "default" if self.is_json else self.mapping.tokenizer or "default"
 
@@ -94,7 +99,7 @@ class SearchField:
         if self.mapping.type == "text":
             return self.phrase(text)
         if self.is_json and self._is_untyped:
-            return self._json_words(text)
+            return self.phrase(text) if self._is_string_inside else self._json_words(text)
         if self.mapping.type == "null":
             return ast.MatchNone()
         return self._value(text)

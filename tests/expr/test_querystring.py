@@ -218,3 +218,8 @@ def test_constants_and_mappings() -> None:
     assert bound("msg TEXTSEARCH ' '") == FALSE
     with pytest.raises(PlanningError, match="without the document mapping"):
         evaluate(bound("msg TEXTSEARCH 'x'"), TABLE)  # type: ignore[arg-type]
+
+
+def test_digits_in_a_string_of_a_struct_are_words() -> None:
+    assert parse("user.name:1.0") == ast.Phrase("user.name", ("1", "0"))
+    assert parse("user.name:7") == ast.Term("user.name", "7")
