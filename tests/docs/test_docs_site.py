@@ -70,7 +70,7 @@ def test_every_public_name_is_described() -> None:
         assert re.search(rf"\b{re.escape(name)}\b", text), name
 
 
-def test_measured_figures_are_those_of_the_benchmarks() -> None:
+def test_figures_promise_no_more_than_was_measured() -> None:
     """Within a factor of two: benchmarks are repeated, and machines differ."""
     known = {}
     for file in (ROOT / "bench" / "results").glob("*.json"):
@@ -81,12 +81,9 @@ def test_measured_figures_are_those_of_the_benchmarks() -> None:
     shown = row.findall((DOCS / "comparison.md").read_text())
     assert len(shown) >= 8
     for name, ours, theirs, peer in shown:
-        ratio = float(theirs.replace(",", "")) / float(ours.replace(",", ""))
-        measured = known.get((name, peer))
-        if measured is not None:
-            assert 0.5 <= ratio / measured <= 2, (
-                f"{name}: shown {ratio:.3g}, measured {measured:.3g}"
-            )
+        claim = float(theirs.replace(",", "")) / float(ours.replace(",", ""))
+        measured = known.get((name, peer), claim)
+        assert claim <= 2 * measured, f"{name}: {claim:.3g} is shown, {measured:.3g} was measured"
 
 
 def test_pages_speak_of_the_project_alone() -> None:
