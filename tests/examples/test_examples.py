@@ -77,7 +77,13 @@ def test_the_table_on_s3(s3_ministack: Backend) -> None:
 
 @pytest.mark.spark
 def test_streams(spark: Any, tmp_path: Path) -> None:
-    assert load("streaming").main(spark, str(tmp_path)) == (100, 3)
+    assert load("streaming").main(spark, str(tmp_path), batches=1) == (50, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_streams_that_go_on(spark: Any, tmp_path: Path) -> None:
+    assert load("streaming").main(spark, str(tmp_path), batches=3) == (150, 4)
 
 
 @pytest.mark.slow
