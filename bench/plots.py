@@ -12,6 +12,7 @@ OURS = "indextables"
 COLOURS = {
     OURS: "#0b6e4f",
     "ours": "#0b6e4f",
+    "indextables, asked again": "#7fbf9f",
     "grouped": "#0b6e4f",
     "deltalake": "#1f77b4",
     "pyiceberg": "#9467bd",

@@ -328,6 +328,8 @@ def main() -> None:
             f"-- {asked.splits:,} splits simulated in {took:.1f} s; {len(xrefs)} XRefs, "
             f"{sum(xrefs) / 1e6:,.1f} MB ({sum(xrefs) / asked.splits / KEYS:.3f} bytes a key)"
         )
+        heads = [f.stat().st_size for f in Path(path).rglob("_manifest.avro")]
+        print(f"   the head of its checkpoint, XRef sources included: {heads[-1] / 1e6:.1f} MB")
         count_requests(path, asked.splits)
         found = measure_growth(Path(folder), tuple(asked.sizes))
         estimate(found, asked.estimate)

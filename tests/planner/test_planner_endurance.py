@@ -23,7 +23,7 @@ from indextables.planner.binding import MOST_REMEMBERED
 from indextables.table import Table
 
 SPLITS, ROWS = 24, 20
-WORDS = 200
+WORDS = 60
 THREADS = 16
 OPTIONS = {
     "spark.indextables.xref.autoIndex.enabled": "false",
@@ -101,7 +101,7 @@ def endure(table: Table, plans: int) -> tuple[int, int]:
 
 
 def test_plans_leave_no_memory_behind(table: Table) -> None:
-    grown, resident = endure(table, 500)
+    grown, resident = endure(table, 300)
     assert grown < 100_000, f"{grown:,} bytes of objects stayed"
     assert resident < 8_000_000, f"the process grew by {resident:,} bytes"
 
