@@ -1,7 +1,8 @@
 """Progress of long work: a bar in a terminal, a line every ten seconds elsewhere, nothing in tasks.
 
 ``INDEXTABLES_PROGRESS`` is ``auto`` (default), ``bar``, ``lines`` or ``off``. Inside a Spark worker
-it is always off. The bar needs ``rich``, which is imported only when a bar is really shown.
+it is always off. The bar needs ``rich``, which is imported only when a bar is really shown. Lines
+come also while one part takes long: a thread looks at the clock.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,15 +40,29 @@ class _Lines(Progress):
         super().__init__(label, total)
         self._clock = clock
         self._started = self._last = clock()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        if clock is time.monotonic:
+            threading.Thread(target=self._look, name="indextables-progress", daemon=True).start()
+
+    def _look(self) -> None:
+        while not self._over.wait(SECONDS_BETWEEN_LINES):
+            self._print_if_due("")
 
     def advance(self, parts: int = 1, note: str = "") -> None:
         super().advance(parts, note)
-        now = self._clock()
-        if now - self._last >= SECONDS_BETWEEN_LINES:
+        self._print_if_due(note)
+
+    def _print_if_due(self, note: str) -> None:
+        with self._lock:
+            now = self._clock()
+            if now - self._last < SECONDS_BETWEEN_LINES or self._over.is_set():
+                return
             self._last = now
             self._print(now, note)
 
     def close(self) -> None:
+        self._over.set()
         if self._last != self._started:
             self._print(self._clock(), "done")
 

@@ -10,7 +10,6 @@ import click
 from indextables.cli.app import EXIT_DAMAGE, Context, cli
 
 PATH = click.argument("path")
-LIMIT = click.option("--limit", "-n", type=int, default=None, help="At most this many rows.")
 VERSION = click.option("--version", "-v", "at", type=int, default=None, help="At this version.")
 TIMESTAMP = click.option("--timestamp", "when", default=None, help="At this moment.")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
@@ -39,7 +38,7 @@ def describe(obj: Context, path: str, at: int | None, when: str | None) -> None:
     """What the table is: version, splits, rows, columns."""
     table = obj.table(path, at, when)
     if not obj.as_json:
-        print(table)
+        obj.say(str(table))
         return
     s = table.snapshot
     facts = {
@@ -92,14 +91,13 @@ def schema(obj: Context, path: str, at: int | None) -> None:
 
 @cli.command()
 @PATH
-@LIMIT
 @click.pass_obj
-def history(obj: Context, path: str, limit: int | None) -> None:
+def history(obj: Context, path: str) -> None:
     """What was committed, newest first."""
     from datetime import UTC, datetime
 
     rows = []
-    for entry in obj.table(path).history(limit):
+    for entry in obj.table(path).history(obj.limit):
         moment = datetime.fromtimestamp(entry.timestamp / 1000, UTC)
         rows.append(
             {
@@ -117,9 +115,8 @@ def history(obj: Context, path: str, limit: int | None) -> None:
 @cli.command()
 @PATH
 @VERSION
-@LIMIT
 @click.pass_obj
-def splits(obj: Context, path: str, at: int | None, limit: int | None) -> None:
+def splits(obj: Context, path: str, at: int | None) -> None:
     """The live splits."""
     rows = [
         {
@@ -128,7 +125,7 @@ def splits(obj: Context, path: str, at: int | None, limit: int | None) -> None:
             "bytes": f.size,
             "partition": dict(f.partition_values) or None,
         }
-        for f in obj.table(path, at).snapshot.files()[:limit]
+        for f in obj.table(path, at).snapshot.files()[: obj.limit]
     ]
     obj.emit(rows, "no splits")
 
@@ -137,7 +134,6 @@ def splits(obj: Context, path: str, at: int | None, limit: int | None) -> None:
 @PATH
 @click.argument("predicate", required=False)
 @VERSION
-@LIMIT
 @click.option("--columns", default=None, help="Comma-separated columns.")
 @click.pass_obj
 def head(
@@ -145,13 +141,12 @@ def head(
     path: str,
     predicate: str | None,
     at: int | None,
-    limit: int | None,
     columns: str | None,
 ) -> None:
     """Rows that match a predicate (10 unless --limit says otherwise)."""
     names = [c.strip() for c in columns.split(",")] if columns else None
     table = obj.table(path, at)
-    obj.emit_table(table.to_arrow(predicate, names, 10 if limit is None else limit))
+    obj.emit_table(table.to_arrow(predicate, names, 10 if obj.limit is None else obj.limit))
 
 
 @cli.command()
@@ -180,14 +175,18 @@ def explain(
 ) -> None:
     """Which splits a predicate needs, and why."""
     plan = obj.table(path, at).plan(predicate)
-    print(plan.why(why) if why else plan.explain("json" if obj.as_json else shape))
+    if why:
+        obj.say(plan.why(why))
+    elif obj.as_json or shape != "text":
+        print(plan.explain("json" if obj.as_json else shape))
+    else:
+        obj.say(plan.explain("text"))
 
 
 @cli.command()
 @PATH
 @click.argument("query")
 @VERSION
-@click.option("--limit", "-n", type=int, default=10, help="How many of the best rows.")
 @click.option("--columns", default=None, help="Comma-separated columns.")
 @click.option("--fields", default=None, help="Columns to search where the query names none.")
 @click.pass_obj
@@ -196,11 +195,11 @@ def search(
     path: str,
     query: str,
     at: int | None,
-    limit: int,
     columns: str | None,
     fields: str | None,
 ) -> None:
-    """The best rows for a search string, with their scores."""
+    """The best rows for a search string, with their scores (10 unless --limit)."""
+    limit = 10 if obj.limit is None else obj.limit
     names = [c.strip() for c in columns.split(",")] if columns else None
     found = [c.strip() for c in fields.split(",")] if fields else None
     obj.emit_table(obj.table(path, at).search(query, names, limit, fields=found))
@@ -370,6 +369,7 @@ def sql(obj: Context, text: str) -> None:
 @click.pass_obj
 def config(obj: Context, words: tuple[str, ...]) -> None:
     """The settings and their defaults; WORDS narrow the list."""
+    from indextables.cli.output import text
     from indextables.config import SETTINGS
 
     rows = [
@@ -377,7 +377,11 @@ def config(obj: Context, words: tuple[str, ...]) -> None:
         for s in SETTINGS
         if all(w.lower() in s.full_key.lower() for w in words)
     ]
-    obj.emit(rows, "no such setting")
+    if obj.as_json or obj.wide or not rows:
+        obj.emit(rows, "no such setting")
+        return
+    for row in rows[: obj.limit]:
+        obj.say(f"{row['key']} ({row['type']}, {text(row['default'])})\n  {row['meaning']}")
 
 
 @cli.group()
@@ -451,5 +455,15 @@ def index_build(obj: Context, path: str, dry_run: bool) -> None:
 @PATH
 @click.pass_obj
 def index_list(obj: Context, path: str) -> None:
-    """The defined indexes and their coverage."""
-    obj.emit_table(_sql(obj, f"DESCRIBE INDEXTABLES INDEXES {_quoted(path)}"))
+    """The defined indexes and their coverage; --wide and --json: split by split."""
+    found = _sql(obj, f"DESCRIBE INDEXTABLES INDEXES {_quoted(path)}")
+    if obj.as_json or obj.wide:
+        obj.emit_table(found)
+        return
+    rows = {}
+    for row in found.to_pylist():
+        one = rows.setdefault(row["column"], dict.fromkeys(("splits", "indexed", "size_bytes"), 0))
+        one["splits"] += 1
+        one["indexed"] += row["index_path"] is not None
+        one["size_bytes"] += row["size_bytes"] or 0
+    obj.emit([{"column": column, **sums} for column, sums in rows.items()], "no indexes")

@@ -26,11 +26,21 @@ def main(argv: list[str] | None = None) -> None:
         error.show()
         code = error.exit_code
     except IndexTablesError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _tell(f"error: {error}")
         code = EXIT_ERROR
     except (KeyboardInterrupt, BrokenPipeError):
         code = EXIT_INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(text: str) -> None:
+    from indextables.cli.output import terminal_width
+    from indextables.cli.screens import paragraphs
+
+    print(paragraphs(text, terminal_width(sys.stderr)), file=sys.stderr)
+
+
+_WITH_VALUE = ("--limit", "-n", "--storage-option", "--set")
 
 
 def _hoisted(argv: list[str] | None) -> list[str]:
@@ -44,12 +54,12 @@ def _hoisted(argv: list[str] | None) -> list[str]:
         if word == "--":
             rest += given[i:]
             break
-        if word == "--json":
+        if word in ("--json", "--wide"):
             front.append(word)
-        elif word in ("--storage-option", "--set") and i + 1 < len(given):
+        elif word in _WITH_VALUE and i + 1 < len(given):
             front += given[i : i + 2]
             i += 1
-        elif word.startswith(("--storage-option=", "--set=")):
+        elif word.startswith(tuple(f"{name}=" for name in _WITH_VALUE)):
             front.append(word)
         else:
             rest.append(word)

@@ -3,7 +3,8 @@
 Nothing grows wider than the terminal (80 columns when there is none). Headers are stacked at their
 underscores, long or nested cells are cut in the middle; numbers and moments never are, and a
 last column of prose is wrapped. Rows that still do not fit, and a single row, are shown as lists of
-fields. The table's own path, which was just typed, is left out of grids.
+fields. Columns that rarely matter, the table's own path among them, are left out. ``--wide`` lifts
+all of this: every column, nothing cut.
 """
 
 from __future__ import annotations
@@ -18,21 +19,45 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from indextables.cli.screens import chosen, summed_up
+
 WIDEST_CELL = 60
 READABLE = 30
 PREFIX = "spark.indextables."
 
 
-def emit(rows: Sequence[dict[str, Any]], as_json: bool, empty: str = "nothing found") -> None:
+UNLIMITED = 1 << 20
+MOST_WIDE_COLUMNS = 12
+
+
+def emit(
+    rows: Sequence[dict[str, Any]],
+    as_json: bool,
+    empty: str = "nothing found",
+    wide: bool = False,
+) -> None:
     """Print rows in the asked form."""
     if as_json:
         print(json.dumps(list(rows), indent=2, default=plain, ensure_ascii=False))
-    elif not rows:
+        return
+    found, sentences = summed_up(rows)
+    if found:
+        print(screen(found, wide))
+    elif not sentences:
         print(empty)
-    elif len(rows) == 1:
-        print(record(rows[0]))
-    else:
-        print(grid(rows))
+    for sentence in sentences:
+        print(f"\n{sentence}" if found else sentence)
+
+
+def screen(rows: Sequence[dict[str, Any]], wide: bool = False) -> str:
+    """The rows as people read them."""
+    width = UNLIMITED if wide else terminal_width()
+    shown = list(rows) if wide else chosen(rows)
+    if len(shown) == 1:
+        return record(shown[0], width)
+    if wide and len(shown[0]) > MOST_WIDE_COLUMNS:
+        return records(shown, width)
+    return grid(shown, width)
 
 
 def plain(value: Any) -> Any:
@@ -79,11 +104,11 @@ def cut(value: str, width: int) -> str:
     return f"{value[:head]}...{value[len(value) - (width - 3 - head) :]}"
 
 
-def record(row: dict[str, Any]) -> str:
-    """One row as a list of fields; nested fields are indented, prose is wrapped."""
+def record(row: dict[str, Any], most: int) -> str:
+    """One row as a list of fields; metrics among them, prose is wrapped."""
     flat = dict(flatten(row))
     width = max(map(len, flat), default=0)
-    room = max(20, terminal_width() - width - 2)
+    room = max(20, most - width - 2)
     lines = []
     for name, value in flat.items():
         first, *more = _shown(text(value) or "-", room)
@@ -93,28 +118,31 @@ def record(row: dict[str, Any]) -> str:
 
 
 def _shown(value: str, room: int) -> list[str]:
-    """Prose is wrapped, JSON is cut, a path stays whole so that it can be copied."""
-    return [cut(value, room)] if value.startswith(("{", "[")) else wrapped(value, room)
+    """Prose is wrapped; JSON, and a word that is longer than the line, are cut."""
+    if value.startswith(("{", "[")):
+        return [cut(value, room)]
+    return [cut(line, room) for line in wrapped(value, room)]
 
 
-def records(rows: Sequence[dict[str, Any]]) -> str:
+def records(rows: Sequence[dict[str, Any]], most: int) -> str:
     """Several rows as lists of the fields they have."""
     known = [{n: v for n, v in row.items() if v is not None} for row in rows]
-    return "\n\n".join(record(row) for row in known)
+    return "\n\n".join(record(row, most) for row in known)
 
 
-def wrapped(value: str, width: int) -> list[str]:
-    """The text in lines of that width; a word that is longer stays whole."""
-    return textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]
+def wrapped(value: str, width: int, break_words: bool = False) -> list[str]:
+    """The text in lines of that width; a word that is longer stays whole unless told."""
+    found = textwrap.wrap(value, width, break_long_words=break_words, break_on_hyphens=False)
+    return found or [""]
 
 
-def flatten(row: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flatten(row: dict[str, Any]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for name, value in row.items():
-        if isinstance(value, dict) and prefix == "" and name == "metrics":
-            found += flatten(value, "  ")
+        if isinstance(value, dict) and name == "metrics":
+            found += flatten(value)
         else:
-            found.append((prefix + name, value))
+            found.append((name, value))
     return found
 
 
@@ -136,6 +164,12 @@ class Column:
         self.floor = max(word, least)
         self.width = max(len(self.name), self.widest)
 
+    @property
+    def lost_its_sense(self) -> bool:
+        """A sentence of which too little is left."""
+        prose = any(cell.count(" ") >= 3 for cell in self.cells)
+        return prose and not self.is_nested and self.width < min(self.widest, READABLE)
+
     def heading(self) -> list[str]:
         """The name, stacked at its underscores to fit the width."""
         lines = [""]
@@ -154,12 +188,12 @@ def _pieces(name: str) -> list[str]:
     return [f"{word}_" for word in words[:-1]] + words[-1:]
 
 
-def grid(rows: Sequence[dict[str, Any]]) -> str:
+def grid(rows: Sequence[dict[str, Any]], most: int) -> str:
     """Rows as aligned columns, or as lists of fields when they do not fit."""
-    names = [n for n in rows[0] if n != "table_path" and any(r.get(n) is not None for r in rows)]
+    names = [n for n in rows[0] if any(r.get(n) not in (None, "") for r in rows)]
     columns = [Column(n, [row.get(n) for row in rows]) for n in names]
-    if not columns or not fit(columns, terminal_width()):
-        return records(rows)
+    if not columns or not fit(columns, most) or any(c.lost_its_sense for c in columns[:-1]):
+        return records(rows, most)
     headings = [column.heading() for column in columns]
     height = max(map(len, headings))
     lines = []
@@ -176,8 +210,10 @@ def _row(columns: Sequence[Column], i: int) -> list[list[str]]:
     """The lines of one row: several where the last column is prose that is wrapped."""
     *others, last = columns
     start = [c.aligned(cut(c.cells[i], c.width)) for c in others]
-    prose = wrapped(last.cells[i], last.width)
-    if last.is_nested or last.is_number or max(map(len, prose)) > last.width:
+    pairs = isinstance(last.values[i], dict)
+    prose = wrapped(last.cells[i], last.width, break_words=pairs)
+    is_list = isinstance(last.values[i], list | tuple)
+    if is_list or last.is_number or max(map(len, prose)) > last.width:
         prose = [cut(last.cells[i], last.width)]
     blank = [" " * c.width for c in others]
     return [[*(blank if k else start), last.aligned(line)] for k, line in enumerate(prose)]
@@ -185,8 +221,9 @@ def _row(columns: Sequence[Column], i: int) -> list[list[str]]:
 
 def fit(columns: Sequence[Column], most: int) -> bool:
     """Narrow the columns until a line fits: headers, then long or nested cells, then texts."""
-    for column in columns:
-        column.width = min(column.width, max(WIDEST_CELL, column.floor))
+    if most < UNLIMITED:
+        for column in columns:
+            column.width = min(column.width, max(WIDEST_CELL, column.floor))
     stages: tuple[Callable[[Column], int], ...] = (
         lambda c: max(c.widest, c.floor),
         lambda c: c.floor if c.is_nested else max(c.floor, min(c.width, READABLE)),
@@ -203,7 +240,7 @@ def fit(columns: Sequence[Column], most: int) -> bool:
     return False
 
 
-def terminal_width() -> int:
-    if not sys.stdout.isatty():
+def terminal_width(stream: Any = None) -> int:
+    if not (stream or sys.stdout).isatty():
         return 80
     return max(40, shutil.get_terminal_size((80, 24)).columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from indextables.errors import IndexTablesError, MaintenanceError
 from indextables.log.log import TransactionLog
 from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.maintenance.rows import INT, LONG, STRING, columns_of
@@ -41,6 +42,8 @@ def index_cross_references(
         scope = frozenset(f.path for f in chosen)
     config = log.config
     if max_builds is not None:
+        if max_builds < 1:
+            raise MaintenanceError("MAX XREF BUILDS must be at least 1")
         config = config.updated({"xref.build.maxXRefsPerRun": max_builds})
     results = build(
         log,
@@ -74,8 +77,6 @@ def _on_spark(log: TransactionLog, spark: Any) -> Gather | None:
 
 
 def _gather_one(store: Any, add: Any, config: Any, kind: str) -> Any:
-    from indextables.errors import IndexTablesError
-
     try:
         return source_filter(store, add, config, kind)
     except IndexTablesError as error:

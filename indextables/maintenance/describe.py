@@ -74,6 +74,8 @@ _TOTALS = {
     "term_dictionary": "_term_total",
     "postings": "_postings_total",
     "positions": "_positions_total",
+    "fastfield": "_fastfield_total",
+    "fieldnorm": "_fieldnorm_total",
     "store": "_store",
 }
 

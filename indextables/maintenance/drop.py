@@ -35,7 +35,7 @@ def drop_partitions(log: TransactionLog, where: Any) -> DropResult:
             "DROP PARTITIONS",
             parameters={"where": str(where)},
             actions=actions,
-            reads=ReadSet.matching(predicate),
+            reads=ReadSet(metadata=True),
         )
     )
     values = {tuple(sorted(f.partition_values.items(), key=str)) for f in removed}

@@ -106,7 +106,11 @@ def repair_log(
     storage_options: Any = None,
     config: Config | None = None,
 ) -> RepairResult:
-    """Write a fresh log of the splits that still exist; the source is only read."""
+    """Write a fresh log of the splits that still exist; the source is only read.
+
+    The first version is written last: a repair that is cut off leaves no table, and may be
+    repeated.
+    """
     settings = config or Config()
     for path in (source, target):
         if not path.rstrip("/").endswith(LOG_DIR):
@@ -115,7 +119,7 @@ def repair_log(
             )
     table, place = (p.rstrip("/").removesuffix(LOG_DIR).rstrip("/") for p in (source, target))
     store = open_store(place, storage_options)
-    if next(iter(store.list(LOG_DIR, recursive=True)), None) is not None:
+    if any(info.path != version_path(1) for info in store.list(LOG_DIR, recursive=True)):
         raise MaintenanceError("the target is not empty", path=target, hint="Choose a new place")
     try:
         log = TransactionLog.open(table, storage_options=storage_options, config=settings)
@@ -127,8 +131,8 @@ def repair_log(
     valid = [f for f in files if f.path in there]
     adds: list[Action] = [_fresh(f) for f in valid]
     first: list[Action] = [snapshot.protocol, snapshot.metadata]
+    store.put(version_path(1), encode_actions(adds, compressed=False))
     store.put_if_absent(version_path(0), encode_actions(first, compressed=False))
-    store.put_if_absent(version_path(1), encode_actions(adds, compressed=False))
     missing = len(files) - len(valid)
     return RepairResult(
         source, target, snapshot.version, len(files), len(valid), missing, "SUCCESS"

@@ -60,7 +60,11 @@ def merge_splits(
     limits = MergeLimits(
         target_size=DEFAULT_TARGET if target_size is None else target_size,
         max_dest_splits=max_dest_splits,
-        max_source_splits=max_source_splits or settings["merge.maxSourceSplitsPerMerge"],
+        max_source_splits=(
+            settings["merge.maxSourceSplitsPerMerge"]
+            if max_source_splits is None
+            else max_source_splits
+        ),
         skip_threshold=settings["merge.skipSplitThreshold"],
     )
     merger = _Merger(log, settings, limits, where, run or run_locally)
@@ -116,9 +120,11 @@ class _Merger:
             tasks = [
                 RewriteTask.of(self.log.store, self.config, snapshot, g.sources) for g in batch
             ]
-            done = list(self.run(tasks))
+            done = []
+            for result in self.run(tasks):
+                done.append(result)
+                advance(len(result.task.sources))
             changed |= self._commit(snapshot, done)
-            advance(sum(len(g.sources) for g in batch))
         return changed
 
     def _commit(self, snapshot: Snapshot, done: Sequence[Rewritten]) -> bool:

@@ -10,6 +10,7 @@ silently: the caller decides.
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -126,6 +127,10 @@ def rewrite(task: RewriteTask) -> Rewritten:
         if not reading:
             raise
         return Rewritten(task, failed_path=reading, error=str(error))
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
 
 
 def _merged_indexes(
@@ -207,8 +212,25 @@ def run_locally(tasks: Sequence[RewriteTask]) -> Iterator[Rewritten]:
     if workers < 2 or not enough or tasks[0].store.uri.startswith("memory"):
         yield from map(rewrite, tasks)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_the_parent)
+    try:
         yield from pool.map(rewrite, tasks)
+    except BaseException:
+        _stop(pool)
+        raise
+    pool.shutdown()
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers now: what they have not handed over is in no version."""
+    workers = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in workers:
+        worker.terminate()
 
 
 def run_on_spark(spark: Any) -> Runner:

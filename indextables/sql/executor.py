@@ -242,6 +242,7 @@ def _prewarm(cmd: c.Prewarm, s: Session) -> pa.Table:
         parallelism=cmd.parallelism,
         where=cmd.where,
         asynchronous=cmd.asynchronous,
+        spark=s.spark,
     )
 
 

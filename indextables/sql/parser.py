@@ -66,7 +66,7 @@ def parse(text: str) -> c.Command:
     command = parser.statement()
     parser.skip_mark(";")
     if parser.token.kind != "end":
-        parser.fail("unexpected text after the command", ["the end", ";"])
+        parser.fail_at_the_furthest()
     return command
 
 
@@ -75,6 +75,8 @@ class _Parser:
         self.text = text
         self.tokens = tokenize(text)
         self.at = 0
+        self.missed: dict[int, list[str]] = {}
+        """Words that would have been understood, by the place they would have had."""
 
     # -- words ----------------------------------------------------------------------------------
 
@@ -101,7 +103,20 @@ class _Parser:
         if self.peek(*words):
             self.at += len(words)
             return True
+        there = 0
+        while self.tokens[self.at + there].upper == words[there]:
+            there += 1
+        self.missed.setdefault(self.at + there, []).append(words[there])
         return False
+
+    def fail_at_the_furthest(self) -> None:
+        """Nothing understands the text here, or the word after a clause that began here."""
+        place = max([self.at, *self.missed])
+        words = list(dict.fromkeys(self.missed.get(place, [])))
+        if place == self.at:
+            words += ["the end"]
+        self.at = place
+        self.fail(f"unexpected {self.token.value or 'end'!r}", words)
 
     def expect(self, *words: str) -> None:
         for word in words:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from indextables.progress import progress
@@ -29,6 +31,22 @@ def test_lines_appear_every_ten_seconds(
     assert lines[0] == "merge: 10/40 after 10 s"
     assert len(lines) == 5
     assert lines[-1] == "merge: 40/40 after 40 s done"
+
+
+def test_lines_appear_while_one_part_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("INDEXTABLES_PROGRESS", "lines")
+    monkeypatch.delenv("SPARK_WORKER_REUSE", raising=False)
+    monkeypatch.setattr("indextables.progress.SECONDS_BETWEEN_LINES", 0.01)
+    seen = ""
+    with progress("merge", 1):
+        for _ in range(500):
+            seen += capsys.readouterr().err
+            if seen:
+                break
+            time.sleep(0.01)
+    assert seen.startswith("merge: 0/1 after")
 
 
 def test_short_work_prints_nothing(

@@ -1,8 +1,10 @@
 """Random lives of a table: whatever was done to it, what can be read reads right.
 
 The model is a dict of rows for every version. After each step the newest version is compared; after
-each purge every version the log can still build is, and every file that left the table less than
-the retention ago must still be there for readers that hold it.
+each purge every version the log can still build is, with every split, cross-reference and index
+sidecar it names. Files that left the table less than the retention ago must still be there, and
+readers opened before (which hold a snapshot and look at the log no more) read on if all they hold
+is that young.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import indextables
 from indextables import maintenance
 from indextables.errors import IndexTablesError
 from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -29,6 +32,16 @@ OPTIONS = {
     "spark.indextables.checkpoint.interval": "4",
 }
 Rows = dict[int, str]
+
+
+def files_of(snapshot: Snapshot) -> frozenset[str]:
+    """Everything a reader of this version may open."""
+    indexes = {f.path for f in snapshot.indexes.files.values()}
+    return frozenset(snapshot.paths.to_pylist()) | {x.path for x in snapshot.xrefs} | indexes
+
+
+def ids_of(table: indextables.Table) -> list[int]:
+    return sorted(table.to_arrow(columns=["id"])["id"].to_pylist())
 
 
 class Life:
@@ -43,6 +56,10 @@ class Life:
         self.live: frozenset[str] = frozenset()
         self.left_at: dict[str, int] = {}
         self.steps: list[str] = []
+        self.readers: list[tuple[indextables.Table, Rows]] = []
+        self.dropped: set[str] = set()
+        """Index sidecars that DROP INDEX deleted; readers that named them do without."""
+        self.deleted = 0
 
     @property
     def log(self) -> TransactionLog:
@@ -77,6 +94,22 @@ class Life:
     def xref(self) -> None:
         indextables.open(self.path).build_xref(force=self.rng.random() < 0.3)
 
+    def index(self) -> None:
+        """Sidecars for the splits that exist, or for none any more: DROP deletes them at once."""
+        table = indextables.open(self.path)
+        before = {f.path for f in table.snapshot.indexes.files.values()}
+        if not table.indexes():
+            table.create_index("id")
+        elif self.rng.random() < 0.3:
+            table.drop_index("id")
+        else:
+            table.index_splits(force=self.rng.random() < 0.5)
+        self.dropped |= {p for p in before if not (Path(self.path) / p).exists()}
+
+    def reader(self) -> None:
+        table = indextables.open(self.path, options=OPTIONS)
+        self.readers.append((table, dict(self.rows)))
+
     def checkpoint(self) -> None:
         maintenance.checkpoint(self.log, compact=self.rng.random() < 0.5)
 
@@ -100,29 +133,37 @@ class Life:
     def purge(self) -> None:
         hours = self.rng.choice([24, 72, 168])
         now = int(time.time() * 1000) + self.rng.choice([0, 12, 48, 100, 2000]) * HOUR
-        maintenance.purge(
+        result = maintenance.purge(
             self.log,
             older_than_hours=hours,
             log_retention_hours=self.rng.choice([24, 720]),
             now_ms=now,
         )
+        self.deleted += result.metrics.orphaned_files_deleted
         young = {p for p, left in self.left_at.items() if now - left < hours * HOUR}
-        missing = {p for p in young if not (Path(self.path) / p).exists()}
+        missing = {p for p in young - self.dropped if not (Path(self.path) / p).exists()}
         assert not missing, f"files a reader may still hold are gone: {missing} {self.steps}"
         self.left_at = {p: t for p, t in self.left_at.items() if p in young}
         self.check_every_version()
+        held = self.live | young
+        self.readers = [r for r in self.readers if files_of(r[0].snapshot) <= held]
+        for table, rows in self.readers:
+            assert ids_of(table) == sorted(rows), f"a reader lost rows: {self.steps}"
+            for one in sorted(rows)[:2]:
+                assert table.count(f"word TEXTSEARCH 'w{one}'") == 1
+                assert table.count(f"id = {one}") == 1
 
     # -- checks ----------------------------------------------------------------------------------
 
     def step(self) -> None:
         names = ["write"] * 5 + ["merge", "purge", "age"] * 2
-        names += ["delete", "drop", "xref", "checkpoint", "truncate", "restore"]
+        names += ["delete", "drop", "xref", "checkpoint", "truncate", "restore", "index", "reader"]
         name = self.rng.choice(names) if self.expected else "write"
         self.steps.append(name)
         getattr(self, name)()
         snapshot = self.log.snapshot()
         self.expected[snapshot.version] = dict(self.rows)
-        live = frozenset(snapshot.paths.to_pylist()) | {x.path for x in snapshot.xrefs}
+        live = files_of(snapshot)
         now = int(time.time() * 1000)
         self.left_at |= dict.fromkeys(self.live - live, now)
         self.left_at = {p: t for p, t in self.left_at.items() if p not in live}
@@ -146,7 +187,7 @@ class Life:
         assert newest in readable
         for version in readable:
             snapshot = self.log.snapshot(version=version)
-            named = [*snapshot.paths.to_pylist(), *(x.path for x in snapshot.xrefs)]
+            named = files_of(snapshot) - self.dropped
             missing = [p for p in named if not (Path(self.path) / p).exists()]
             assert not missing, f"version {version} lost {missing}: {self.steps}"
             if version in self.expected:
@@ -162,6 +203,7 @@ class Life:
         if want:
             one = self.rng.choice(sorted(want))
             assert table.count(f"word TEXTSEARCH 'w{one}'") == 1, self.steps
+            assert table.count(f"id = {one}") == 1, self.steps
 
 
 @pytest.mark.parametrize("life", range(3))
@@ -169,6 +211,14 @@ def test_what_can_be_read_reads_right(tmp_path: Path, seed: int, life: int) -> N
     table = Life(str(tmp_path / "table"), random.Random(f"{seed}-{life}"))
     for _ in range(25):
         table.step()
+    table.truncate()
+    files = {str(p.relative_to(table.path)) for p in Path(table.path).rglob("*.split")}
+    table.left_at.clear()
+    later = int(time.time() * 1000) + 1000 * DAY
+    maintenance.purge(table.log, now_ms=later)
+    left = {str(p.relative_to(table.path)) for p in Path(table.path).rglob("*.split")}
+    assert left == files & files_of(table.log.snapshot())
+    table.check_every_version()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Commands run without Spark: the promised columns and types, happy and unhappy paths."""
+"""Commands run without Spark: happy and unhappy paths."""
 
 from __future__ import annotations
 
@@ -9,19 +9,6 @@ import pytest
 
 import indextables
 from indextables.errors import IndexTablesError, MaintenanceError, PlanningError
-from indextables.maintenance import rows as r
-from indextables.maintenance.crossref import XREF_COLUMNS
-from indextables.maintenance.describe import (
-    DISK_CACHE_COLUMNS,
-    ENVIRONMENT_COLUMNS,
-    FLUSH_COLUMNS,
-    FLUSH_DISK_COLUMNS,
-    INVALIDATE_COLUMNS,
-    SIZE_COLUMNS,
-    STORAGE_COLUMNS,
-)
-from indextables.maintenance.describe_log import LOG_COLUMNS, XREF_SUMMARY_COLUMNS
-from indextables.maintenance.prewarm import PREWARM_COLUMNS
 
 
 def sql(text: str) -> pa.Table:
@@ -39,43 +26,6 @@ def path(tmp_path: Path) -> str:
 
 def quoted(path: str) -> str:
     return "'" + path.replace("'", "\\'") + "'"
-
-
-OUTPUTS = {
-    "MERGE SPLITS {}": r.MergeResult.COLUMNS,
-    "PURGE INDEXTABLE {} DRY RUN": r.PurgeResult.COLUMNS,
-    "DROP INDEXTABLES PARTITIONS FROM {} WHERE m = 9": r.DropResult.COLUMNS,
-    "CHECKPOINT INDEXTABLES {}": r.CheckpointResult.COLUMNS,
-    "COMPACT INDEXTABLES {}": r.CheckpointResult.COLUMNS,
-    "TRUNCATE INDEXTABLES TIME TRAVEL {} DRY RUN": r.TruncateResult.COLUMNS,
-    "INDEX CROSSREFERENCES FOR {}": XREF_COLUMNS,
-    "DESCRIBE INDEXTABLES STATE {}": r.StateResult.COLUMNS,
-    "DESCRIBE INDEXTABLES TRANSACTION LOG {}": LOG_COLUMNS,
-    "DESCRIBE INDEXTABLES TRANSACTION LOG {} INCLUDE ALL LIMIT 3": LOG_COLUMNS,
-    "DESCRIBE INDEXTABLES TRANSACTION LOG {} XREFS": XREF_SUMMARY_COLUMNS,
-    "DESCRIBE INDEXTABLES COMPONENT SIZES {}": SIZE_COLUMNS,
-    "DESCRIBE INDEXTABLES ENVIRONMENT": ENVIRONMENT_COLUMNS,
-    "DESCRIBE INDEXTABLES DISK CACHE": DISK_CACHE_COLUMNS,
-    "DESCRIBE INDEXTABLES STORAGE STATS": STORAGE_COLUMNS,
-    "INVALIDATE INDEXTABLES TRANSACTION LOG CACHE FOR {}": INVALIDATE_COLUMNS,
-    "FLUSH INDEXTABLES DISK CACHE": FLUSH_DISK_COLUMNS,
-    "FLUSH INDEXTABLES SEARCHER CACHE": FLUSH_COLUMNS,
-    "PREWARM INDEXTABLES CACHE {}": PREWARM_COLUMNS,
-    "DELETE FROM {} WHERE id = 3": r.DeleteResult.COLUMNS,
-    "RESTORE {} TO VERSION 1": r.RestoreResult.COLUMNS,
-    "DOCTOR {}": r.Finding.COLUMNS,
-}
-
-
-@pytest.mark.parametrize("command", OUTPUTS)
-def test_output_columns_and_types(path: str, command: str) -> None:
-    found = sql(command.format(quoted(path)))
-    assert found.schema == OUTPUTS[command]
-    assert found.num_rows >= 1
-
-
-def test_the_log_has_47_columns() -> None:
-    assert len(LOG_COLUMNS) == 47
 
 
 def test_months_are_numbers(path: str) -> None:
