@@ -460,7 +460,7 @@ def index_list(obj: Context, path: str) -> None:
     if obj.as_json or obj.wide:
         obj.emit_table(found)
         return
-    rows = {}
+    rows: dict[str, dict[str, int]] = {}
     for row in found.to_pylist():
         one = rows.setdefault(row["column"], dict.fromkeys(("splits", "indexed", "size_bytes"), 0))
         one["splits"] += 1

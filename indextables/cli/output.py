@@ -19,7 +19,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from indextables.cli.screens import chosen, summed_up
+from indextables.cli.screens import chosen, cut, summed_up
 
 WIDEST_CELL = 60
 READABLE = 30
@@ -92,16 +92,6 @@ def text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return json.dumps(value, default=plain, ensure_ascii=False)
     return " ".join(str(value).split())
-
-
-def cut(value: str, width: int) -> str:
-    """The text in at most ``width`` characters, its middle left out."""
-    if len(value) <= width:
-        return value
-    if width < 5:
-        return value[:width]
-    head = (width - 3) // 2
-    return f"{value[:head]}...{value[len(value) - (width - 3 - head) :]}"
 
 
 def record(row: dict[str, Any], most: int) -> str:

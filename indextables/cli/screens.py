@@ -37,6 +37,16 @@ def summed_up(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], lis
     return plain, [str(row["xref_path"]) for row in rows if row.get("status") == "summary"]
 
 
+def cut(value: str, width: int) -> str:
+    """The text in at most ``width`` characters, its middle left out."""
+    if len(value) <= width:
+        return value
+    if width < 5:
+        return value[:width]
+    head = (width - 3) // 2
+    return f"{value[:head]}...{value[len(value) - (width - 3 - head) :]}"
+
+
 def paragraphs(text: str, width: int) -> str:
     """Each line wrapped under itself; what has no blank to wrap at is cut in its middle.
 
@@ -51,7 +61,7 @@ def paragraphs(text: str, width: int) -> str:
             shown.append(line)
             continue
         indent = " " * _hanging(line)
-        shown += [_cut(part, width) for part in _wrapped(line, width, indent)] or [""]
+        shown += [cut(part, width) for part in _wrapped(line, width, indent)] or [""]
     return "\n".join(shown)
 
 
@@ -69,12 +79,6 @@ def _wrapped(line: str, width: int, indent: str) -> list[str]:
     return textwrap.wrap(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
-
-
-def _cut(line: str, width: int) -> str:
-    from indextables.cli.output import cut
-
-    return cut(line, width)
 
 
 def _around(line: str, below: str, width: int) -> tuple[str, str]:

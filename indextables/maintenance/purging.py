@@ -180,7 +180,8 @@ def _delete(
     batches = [orphans[i : i + DELETE_BATCH] for i in range(0, len(orphans), DELETE_BATCH)]
     deleted: list[ObjectInfo] = []
     failed: list[ObjectInfo] = []
-    workers = config["purge.parallelism"] or 4
+    many = 4 if log.store.capabilities.remote else 1
+    workers = config["purge.parallelism"] or many
 
     def run(batch: list[ObjectInfo]) -> bool:
         for attempt in range(config["purge.deleteRetries"]):

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,7 @@ from indextables.splits.writer import SplitWriter
 from indextables.storage.base import Store
 from indextables.types import schema_from_json
 
-MOST_BYTES_IN_PROCESS = 64 << 20
+MOST_BYTES_IN_PROCESS = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -214,11 +217,24 @@ def run_locally(tasks: Sequence[RewriteTask]) -> Iterator[Rewritten]:
         return
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_the_parent)
     try:
-        yield from pool.map(rewrite, tasks)
+        with _nameless_main():
+            results = pool.map(rewrite, tasks)
+        yield from results
     except BaseException:
         _stop(pool)
         raise
     pool.shutdown()
+
+
+@contextmanager
+def _nameless_main() -> Iterator[None]:
+    """Workers import this package only: the caller's script must not run again in each."""
+    real = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = real
 
 
 def _leave_interrupts_to_the_parent() -> None:

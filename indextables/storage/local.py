@@ -194,10 +194,22 @@ class LocalStore(Store):
         return os.path.dirname(full)
 
     def delete(self, paths: Sequence[str]) -> None:
+        """Each folder's way is looked at once; its files lie in it by name."""
+        folders: dict[str, str] = {}
         for path in paths:
-            full = self._full(path)
-            with _as_storage_error(path, "delete"), contextlib.suppress(FileNotFoundError):
+            parent, _, name = safe_path(path).rpartition("/")
+            if parent not in folders:
+                folders[parent] = self._full(parent) if parent else self.root
+            full = f"{folders[parent]}/{name}"
+            if os.path.islink(full):
+                self._refuse_escape(full, path)
+            try:
                 os.unlink(full)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                with _as_storage_error(path, "delete"):
+                    raise
 
 
 def local_root(uri: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -123,6 +125,28 @@ def test_two_merges_of_one_table(path: str) -> None:
     assert result.metrics.status in ("success", "no_action")
     assert ids(path) == list(range(40))
     assert len(indextables.open(path).snapshot.files()) == 2
+
+
+SCRIPT = """
+import sys
+import indextables
+from indextables.maintenance import rewrite
+
+print("started", flush=True)
+rewrite.MOST_BYTES_IN_PROCESS = 0
+done = indextables.open(sys.argv[1]).merge()
+print(done.metrics.status, done.metrics.merge_groups)
+"""
+
+
+def test_processes_do_not_run_the_callers_script_again(path: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    told = subprocess.run(
+        [sys.executable, str(script), path], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert told.stdout.split() == ["started", "success", "2"]
+    assert ids(path) == list(range(40))
 
 
 # -- delete, restore, drop -----------------------------------------------------------------------
