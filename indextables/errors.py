@@ -270,8 +270,9 @@ class CommandSyntaxError(IndexTablesError):
         words = ", ".join(expected)
         pointer = f" at line {line + 1}, column {position - start + 1}"
         detail = f"\n  {shown}\n  {' ' * (position - start)}^"
-        wanted = f"\n  Expected: {words}" if words else ""
-        super().__init__(f"{message}{pointer}{detail}{wanted}")
+        super().__init__(
+            f"{message}{pointer}{detail}", hint=f"Expected: {words}" if words else None
+        )
         self.position = position
         self.expected = tuple(expected)
 
