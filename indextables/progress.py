@@ -100,8 +100,15 @@ class _Bar(Progress):
         self._rich.stop()
 
 
+def _is_spark_worker() -> bool:
+    """Spark starts workers as ``python -m pyspark.daemon`` and the like, and forks from there."""
+    started = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name: str = getattr(started, "name", None) or ""
+    return name.startswith("pyspark.") or "SPARK_WORKER_REUSE" in os.environ
+
+
 def _mode() -> str:
-    if "SPARK_WORKER_REUSE" in os.environ or "pyspark.daemon" in sys.modules:
+    if _is_spark_worker():
         return "off"
     mode = os.environ.get("INDEXTABLES_PROGRESS", "auto").lower()
     if mode != "auto":
