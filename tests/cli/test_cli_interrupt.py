@@ -54,7 +54,9 @@ def ids(path: str) -> list[int]:
         (("merge",), "put_file", range(15)),
         pytest.param(("delete", "id < 7"), "put_if_absent", range(7, 15), marks=pytest.mark.slow),
         pytest.param(("xref", "build"), "put", range(15), marks=pytest.mark.slow),
-        (("purge", "--older-than-hours", "0"), "delete", range(15)),
+        pytest.param(
+            ("purge", "--older-than-hours", "0"), "delete", range(15), marks=pytest.mark.slow
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -139,6 +139,7 @@ print(done.metrics.status, done.metrics.merge_groups)
 """
 
 
+@pytest.mark.slow
 def test_processes_do_not_run_the_callers_script_again(path: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
