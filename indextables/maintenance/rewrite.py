@@ -215,9 +215,9 @@ def run_locally(tasks: Sequence[RewriteTask]) -> Iterator[Rewritten]:
     if workers < 2 or not enough or tasks[0].store.uri.startswith("memory"):
         yield from map(rewrite, tasks)
         return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
-        with _nameless_main():
+        with _nameless_main(), _interrupts_held_back():
             results = pool.map(rewrite, tasks)
         yield from results
     except BaseException:
@@ -237,8 +237,17 @@ def _nameless_main() -> Iterator[None]:
         sys.modules["__main__"] = real
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started here never see Ctrl-C: ending them is left to this one."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
