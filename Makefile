@@ -20,7 +20,7 @@ $(TOOLS):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; say which with PYTHON=python3.12"; exit 1; }
 	@command -v $(CC) > /dev/null || { echo "a C compiler is needed (Debian, Ubuntu: apt install build-essential python3-dev)"; exit 1; }
 	@echo "== virtualenv"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77" wheel "cython>=3.1,<4"
 	@touch $@
 
