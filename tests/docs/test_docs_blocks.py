@@ -17,7 +17,7 @@ import pytest
 from docs.blocks import DOCS, ROOT, Block, Runner, blocks_of, needs_spark, pages
 
 START = DOCS / "start.md"
-MOST_NOT_RUN = 6
+MOST_NOT_RUN = 3
 
 
 def with_code() -> list[Path]:
