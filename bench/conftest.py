@@ -7,8 +7,8 @@
 
 Each call of ``report`` is one line; ``ratio`` is ours / peer, so for costs smaller is better (for
 units that end in ``/s`` larger is), and ``goal`` is the worst ratio that satisfies. All lines are
-printed at the end of the session and merged into ``bench/results/<suite>.json``, where the suite is
-the file's name without ``test_``; ``ratios.py`` has the rules. ``measure.py`` has the clocks.
+printed at the end of the session and, test by test, merged into ``bench/results/<suite>.json``,
+named after the file. ``ratios.py`` has the rules, ``measure.py`` has the clocks.
 
 With ``BENCH_SHORT=1`` every suite but Spark's runs on small data, once or twice: the answers are
 compared with the peers' as always, the figures mean nothing and are not kept. A peer that is not
@@ -103,14 +103,23 @@ def series(request: pytest.FixtureRequest) -> Callable[[str, str, float | str, f
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    lines, points = config.stash[LINES], config.stash[POINTS]
-    if not measure.SHORT:
-        keep(lines, points)
+    lines = config.stash[LINES]
     if not lines:
         return
     terminalreporter.section("ratios (ours / peer)")
     for row in table(lines):
         terminalreporter.write_line(row)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Keep what is measured so far, so that a run which is cut off leaves its results."""
+    suite, stash = suite_of(item), item.config.stash
+    if not measure.SHORT:
+        keep(
+            [line for line in stash[LINES] if line.suite == suite],
+            [point for point in stash[POINTS] if point["suite"] == suite],
+        )
 
 
 def keep(lines: list[Line], points: list[dict[str, Any]]) -> None:
