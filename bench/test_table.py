@@ -185,7 +185,7 @@ def test_phrase_count(peers: Peers, report: Any) -> None:
             "ours": lambda: peers.table.count(f"message TEXTSEARCH '\"{phrase}\"'"),
             "duckdb": lambda: peers.duck.sql(
                 f"SELECT count(*) FROM rows WHERE {word_match('message', phrase)}"
-            ).fetchone()[0],
+            ).fetchall()[0][0],
         },
         1.0,
     )
