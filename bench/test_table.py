@@ -236,9 +236,9 @@ def test_count_and_group_by(peers: Peers, report: Any) -> None:
         "count of two conditions",
         {
             "ours": lambda: peers.table.count(where),
-            "duckdb": lambda: peers.duck.sql(f"SELECT count(*) FROM rows WHERE {where}").fetchone()[
+            "duckdb": lambda: peers.duck.sql(f"SELECT count(*) FROM rows WHERE {where}").fetchall()[
                 0
-            ],
+            ][0],
             "lance": lambda: peers.lance.count_rows(where),
             "pyarrow": lambda: peers.arrow.count_rows(
                 filter=(ds.field("level") == "ERROR") & (ds.field("status") >= 500)
