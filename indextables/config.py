@@ -161,6 +161,9 @@ class Config(Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __bool__(self) -> bool:
+        return True
+
     def __repr__(self) -> str:
         from indextables.storage.redaction import redact
 
@@ -301,7 +304,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("indexing.text.maxTokenLength", "str", "255", "Longest token in bytes: 1 to 65530, or tantivy_max, default, legacy, min."),
     _s("indexing.tokenLength.*", "str", None, "Longest token of one column."),
     _s("indexing.json.mode", "str", "full", "Columnar index of JSON fields.", "full", "minimal"),
-    _s("indexWriter.heapSize", "size", 256 << 20, "Memory of one split's index writer."),
+    _s("indexWriter.heapSize", "size", 256 << 20, "Words (in bytes, at most 429 MB) of one split's index; more go to the next split."),
     _s("indexWriter.tempDirectoryPath", "str", None, "Work folder of split writers."),
     # writing
     _s("write.rowsPerSplit", "int", 1_000_000, "Most rows of one split."),

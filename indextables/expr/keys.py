@@ -132,6 +132,10 @@ class KeyCollector:
         else:
             self._add_texts(mapping.name, canonical_texts(_distinct(array), mapping))
 
+    def add_tokens(self, tokens: Any) -> None:
+        """Add tokens of a tokenised column that were found elsewhere."""
+        self._add_texts(self._mapping.name, tokens)
+
     def add_leaves(self, leaves: list[jsonpaths.Leaf]) -> None:
         """Add a JSON column that was flattened elsewhere."""
         for leaf in leaves:
@@ -140,7 +144,7 @@ class KeyCollector:
     def _add_leaf(self, leaf: jsonpaths.Leaf) -> None:
         field = key_field(self._mapping.name, leaf.path)
         if jsonpaths.is_analysed(leaf.values.type):
-            self._tokens_of(field, "default").add(jsonpaths.scalar_texts(leaf.values))
+            self._tokens_of(field, "default").add(jsonpaths.scalar_texts(_distinct(leaf.values)))
         elif not pa.types.is_binary(leaf.values.type):
             self._add_texts(field, jsonpaths.scalar_texts(leaf.values.unique()))
 

@@ -270,6 +270,8 @@ class Plan:
     @cached_property
     def residual(self) -> Predicate:
         """What is left to check in any of the kept splits."""
+        if len(self) == 1:
+            return self.residual_groups[0].predicate
         return shared_residual(self.program, self.stages[-1].selection)
 
     @cached_property

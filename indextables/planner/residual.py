@@ -99,6 +99,8 @@ def residual_groups(program: Program, selection: Selection) -> list[ResidualGrou
 
 def _by_code(codes: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.int64]]:
     """Positions by code, at most ``MOST_GROUPS`` lists; the last takes all rarer codes."""
+    if bool((codes == codes[0]).all()):
+        return [np.arange(len(codes))]
     inverse, counts = _numbered(codes)
     order = np.argsort(-counts, kind="stable")
     rank = np.empty(len(order), np.int64)

@@ -14,6 +14,7 @@ import heapq
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +61,7 @@ def splits_per_task(config: Config, splits: int, parallelism: int) -> int:
     return min(-(-splits // (4 * parallelism)), int(config["read.maxSplitsPerTask"]))
 
 
+@cache
 def default_parallelism() -> int:
     """Cores of this machine, for plans outside Spark."""
     return os.cpu_count() or 1

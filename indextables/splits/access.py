@@ -37,7 +37,7 @@ from indextables.mapping import DocMapping
 from indextables.splits.coded import coded_mask, coded_rows, is_coded, split_coded
 from indextables.splits.columns import Shaper, empty_batch
 from indextables.splits.folding import fold
-from indextables.splits.nodes import All, Index, Node, Nothing, has_hash
+from indextables.splits.nodes import All, Both, Index, Node, Nothing, Spans, has_hash
 from indextables.splits.reader import Hits, SplitReader, as_predicate
 from indextables.splits.search import FEW_ROWS
 
@@ -46,6 +46,7 @@ Rows = NDArray[np.uint32]
 SCAN_SHARE = 0.03
 DENSE_SHARE = 0.3
 FIRST_ROWS = 4096
+FEW_CANDIDATES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +100,20 @@ class SplitScan:
         session = self.reader.session()
         found = session.find(predicate)
         if self._prefers_scan(found.node, session):
-            coded, others = split_coded(predicate, self.reader)
-            if coded == TRUE:
-                return _Candidates(self._hint, predicate)
-            return self._hinted(coded_rows(coded, self.reader), others)
+            return self._scanned(session)
         rows, complete = session.search.rows(found.node)
         return self._hinted(rows, found.residual if complete else predicate)
+
+    def _scanned(self, session: Any) -> _Candidates:
+        """The rows of the zones and codes that a predicate allows, to be filtered."""
+        coded, others = split_coded(self.predicate, self.reader)
+        node = session.find(others).node
+        spans = session.search.rows(node)[0] if isinstance(node, Spans) else None
+        if coded == TRUE:
+            return _Candidates(self._hint, others) if spans is None else self._hinted(spans, others)
+        mask = coded_mask(coded, self.reader)
+        rows = np.flatnonzero(mask).astype(np.uint32) if spans is None else spans[mask[spans]]
+        return self._hinted(rows, others)
 
     def _hinted(self, rows: Rows, residual: Predicate) -> _Candidates:
         if self._hint is not None:
@@ -158,6 +167,8 @@ class SplitScan:
             yield from self._unfiltered(found.rows, columns, batch_rows, limit)
             return
         needed = [c for c in referenced_columns(found.residual) if self._is_known(c)]
+        if found.rows is not None and len(found.rows) <= FEW_CANDIDATES:
+            needed = self._with_columns(needed, columns)
         for rows, whole in self._pieces(found.rows, batch_rows, limit):
             filters = self._read(needed, rows, whole)
             truth = evaluate(found.residual, filters, mapping=self.reader.mapping)
@@ -166,6 +177,11 @@ class SplitScan:
             if len(kept) == 0:
                 continue
             yield rows[kept], self._complete(columns, filters, needed, rows, kept, whole)
+
+    def _with_columns(self, needed: list[str], columns: Sequence[str]) -> list[str]:
+        """Both, each once: a second trip to the rows costs more than a few rows too many."""
+        have = {self.shaper.field(c).name for c in needed}
+        return needed + [c for c in columns if self.shaper.field(c).name not in have]
 
     def _is_known(self, column: str) -> bool:
         return column.lower() in {n.lower() for n in self.shaper.schema.names}
@@ -320,13 +336,20 @@ def scored_rows(reader: SplitReader, query: ast.Query, limit: int | None) -> Hit
         return Hits(rows[:limit], scores[:limit])
     rows = matching_rows(reader, as_predicate(query))
     scores = np.zeros(len(rows), np.float32)
-    if isinstance(node, Index):
-        ranked, found = session.search.scored(node, reader.num_rows)
+    ranking = _ranking(node)
+    if ranking is not None:
+        ranked, found = session.search.scored(ranking, reader.num_rows)
         by_row = np.zeros(reader.num_rows, np.float32)
         by_row[ranked] = found
         scores = by_row[rows]
     order = np.argsort(-scores, kind="stable")[:limit]
     return Hits(rows[order], scores[order])
+
+
+def _ranking(node: Node) -> Index | None:
+    """The part of a node that can say how good its rows are."""
+    parts = node.children if isinstance(node, Both) else (node,)
+    return next((part for part in parts if isinstance(part, Index)), None)
 
 
 def describe_access(
@@ -349,6 +372,7 @@ def describe_access(
     if isinstance(found.node, All):
         return AccessPlan("scan", f"filter {found.residual!r}", found.residual == TRUE)
     how = "hash table" if has_hash(found.node) else "index"
+    how = "bounds of zones" if isinstance(found.node, Spans) else how
     rest = "" if found.residual == TRUE else f", then filter {found.residual!r}"
     return AccessPlan("search", f"{how}{rest}", found.residual == TRUE)
 

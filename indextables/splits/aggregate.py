@@ -68,8 +68,8 @@ def _coded(reader: SplitReader, scan: SplitScan, aggregation: Aggregation) -> Co
     found = {}
     for number, group in enumerate(aggregation.groups):
         stored = scan.shaper.stored_name(group.column)
-        is_text = pa.types.is_string(aggregation.dtype(group.column))
-        if isinstance(group, Terms) and stored and is_text and reader.has_codes(stored):
+        dtype = aggregation.dtype(group.column)
+        if isinstance(group, Terms) and stored and reader.has_codes(stored, dtype):
             found[number] = reader.codes(stored)
     return found
 

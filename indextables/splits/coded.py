@@ -32,6 +32,7 @@ from indextables.expr.predicate import (
 from indextables.splits.codes import Codes
 
 Mask = NDArray[np.bool_]
+FEW_RUNS = 12
 
 
 def is_coded(predicate: Predicate, reader: Any) -> bool:
@@ -41,8 +42,7 @@ def is_coded(predicate: Predicate, reader: Any) -> bool:
         or (
             isinstance(leaf, Compare | InSet | NullTest | StringMatch)
             and len(leaf.column.path) == 1
-            and pa.types.is_string(leaf.column.dtype)
-            and reader.has_codes(leaf.column.root)
+            and reader.has_codes(leaf.column.root, leaf.column.dtype)
         )
         for leaf in leaves(predicate)
     )
@@ -70,11 +70,25 @@ def coded_mask(predicate: Predicate, reader: Any) -> Mask:
     assert isinstance(predicate, Compare | InSet | NullTest | StringMatch)
     column = predicate.column.root
     codes: Codes = reader.codes(column)
-    held = pa.concat_arrays([pa.nulls(1, pa.string()), codes.values])
+    held = pa.concat_arrays([pa.nulls(1, codes.values.type), codes.values])
     batch = pa.record_batch({column: held})
     truth = pc.fill_null(evaluate(predicate, batch), False).to_numpy(zero_copy_only=False)
-    looked_up: Mask = np.asarray(truth, np.bool_)[codes.codes]
-    return looked_up
+    return look_up(np.asarray(truth, np.bool_), codes.codes)
+
+
+def look_up(truth: Mask, codes: NDArray[Any]) -> Mask:
+    """The truth of each code: comparisons of whole vectors where runs of TRUE are few."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], truth, [False]]))).tolist()
+    runs = list(zip(edges[::2], edges[1::2], strict=True))
+    if len(runs) > FEW_RUNS:
+        return truth.take(codes)
+    found: Mask = np.zeros(len(codes), np.bool_)
+    for first, stop in runs:
+        inside = codes >= codes.dtype.type(first)
+        if stop < len(truth):
+            inside &= codes < codes.dtype.type(stop)
+        found |= inside
+    return found
 
 
 def coded_rows(predicate: Predicate, reader: Any) -> NDArray[np.uint32]:

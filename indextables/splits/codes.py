@@ -1,4 +1,4 @@
-"""Codes: exact string columns of few values, as small numbers.
+"""Codes: exact strings, and numbers of few values, as small numbers.
 
 The values of a column, in order of first appearance, are numbered from 1; 0 is NULL. One byte (or
 two) a row, compressed, tells every row's value. A question about the column alone is then asked of
@@ -47,6 +47,14 @@ class Codes:
         return self.values.take(index)
 
 
+def typed_values(texts: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """Spelt values as values of the column."""
+    if pa.types.is_string(dtype):
+        return texts
+    numbers = texts.cast(pa.int64())
+    return (numbers.cast(pa.int32()) if pa.types.is_date(dtype) else numbers).cast(dtype)
+
+
 class CodeBuilder:
     """Numbers the values of a column, array by array; gives up where there are too many."""
 
@@ -64,10 +72,9 @@ class CodeBuilder:
         """The values that were numbered."""
         return list(self._numbers)
 
-    def add(self, array: Any) -> None:
+    def add(self, coded: pa.DictionaryArray) -> None:
         if self._parts is None:
             return
-        coded = array.dictionary_encode()
         numbers = self._numbers
         for value in coded.dictionary.to_pylist():
             numbers.setdefault(value, len(numbers) + 1)
@@ -91,7 +98,7 @@ class CodeBuilder:
         return b"".join([header, lengths, *texts, packed])
 
 
-def parse_codes(raw: bytes, path: str) -> Codes:
+def parse_codes(raw: bytes, dtype: pa.DataType, path: str) -> Codes:
     """The codes of a member that passed its checksum."""
     try:
         magic, rows, count, width, packed = _HEADER.unpack_from(raw)
@@ -104,7 +111,8 @@ def parse_codes(raw: bytes, path: str) -> Codes:
         if end + packed != len(raw):
             raise ValueError("lengths do not fit")
         texts = pa.py_buffer(raw[start:end])
-        values = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), texts])
+        spelt = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), texts])
+        values = typed_values(spelt, dtype)
         plain = pa.decompress(raw[end:], rows * width, codec=_CODEC, asbytes=True)
         codes = np.frombuffer(plain, f"<u{width}")
     except (ValueError, struct.error, pa.ArrowException, OSError) as error:

@@ -1,21 +1,23 @@
 """Feeding tantivy: Arrow columns in, one segment out, document number equal to row number.
 
-Documents are made column by column, in batches small enough to stay in cache. One thread, one
-commit, and a memory ceiling as high as tantivy allows (it is a limit, not an allocation) keep
-everything in one segment, in order; that is asserted, because every row number depends on it.
+Documents are made one at a time from the columns of a small batch. One thread, one commit, and a
+memory ceiling as high as tantivy allows (it is a limit, not an allocation) keep everything in one
+segment, in order; that is asserted, because every row number depends on it.
+tantivy needs about as many bytes as it is given words, ten times as many if every word is short and
+new: ``memory`` is the former, and whoever fills splits closes them long before the latter could
+reach the ceiling.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import IndexTablesError
 from indextables.expr.ipaddr import address_array, format_address
@@ -31,8 +33,8 @@ from indextables.splits.info import IndexField
 from indextables.splits.pathtokens import row_texts
 
 HEAP_CEILING = 4_293_000_000
-
-Adder = Callable[[list[Any], str, list[Any]], None]
+MOST_MEMORY = HEAP_CEILING // 10
+KEYS_SHARE = 4
 
 
 class IndexBuilder:
@@ -45,6 +47,10 @@ class IndexBuilder:
         self.folder = folder
         self.fields = list(fields)
         self.num_docs = 0
+        self.memory = 0
+        """About how many bytes the index takes before it is written."""
+        self.tokens: dict[str, pa.Array] = {}
+        """After ``finish``: the distinct tokens of each tokenised column."""
         self._document = tantivy.Document
         self._index = tantivy.Index(tantivy_schema(fields), path=folder)
         register_analyzers(self._index, fields)
@@ -55,22 +61,45 @@ class IndexBuilder:
         """The index's fields in order."""
         return tantivy_fields(self.fields)
 
-    def add(self, batch: pa.RecordBatch, leaves: Mapping[str, list[Leaf]]) -> None:
-        """Append documents; ``leaves`` are the scalars of the JSON columns of this batch."""
-        document = self._document
-        docs = [document() for _ in range(batch.num_rows)]
-        texts, self.fields = keywords.row_texts(batch, self.fields)
+    def add(
+        self, batch: pa.RecordBatch, leaves: Mapping[str, list[Leaf]], values: Mapping[str, Any]
+    ) -> None:
+        """Append documents; ``leaves`` are the scalars of the JSON columns of this batch.
+
+        ``values`` are the spelt values of the columns that have terms, as dictionaries.
+        """
+        texts, self.fields = keywords.row_texts(batch, self.fields, values, self.num_docs)
+        given: dict[str, list[Any]] = {}
+        addresses: dict[str, list[Any]] = {}
         if texts is not None:
-            _add_texts(docs, keywords.KEYS, texts.to_pylist())
+            self.memory += texts.nbytes // KEYS_SHARE
+            given[keywords.KEYS] = texts.to_pylist()
         for at, field in enumerate(self.fields):
             if has_own_field(field):
                 column = batch.column(field.column)
-                values, self.fields[at] = index_values(column, field, leaves.get(field.column, []))
-                _ADDERS[field.kind](docs, field.name, values)
-        add = self._writer.add_document
-        for doc in docs:
+                self.memory += column.nbytes
+                found, self.fields[at] = index_values(column, field, leaves.get(field.column, []))
+                (addresses if field.kind == "ip" else given)[field.name] = found
+        self._feed(batch.num_rows, given, addresses)
+        self.num_docs += batch.num_rows
+
+    def _feed(
+        self, count: int, texts: dict[str, list[Any]], addresses: dict[str, list[Any]]
+    ) -> None:
+        """One document at a time: it is still in the cache when it is handed over."""
+        document, add = self._document, self._writer.add_document
+        names, places = tuple(texts), tuple(addresses)
+        rows = zip(*texts.values(), strict=True) if texts else repeat((), count)
+        points = zip(*addresses.values(), strict=True) if addresses else repeat((), count)
+        for row, point in zip(rows, points, strict=False):
+            doc = document()
+            for name, text in zip(names, row, strict=True):
+                if text is not None:
+                    doc.add_text(name, text)
+            for name, address in zip(places, point, strict=True):
+                if address is not None:
+                    doc.add_ip_addr(name, address)
             add(doc)
-        self.num_docs += len(docs)
 
     def finish(self) -> None:
         """Commit; afterwards the folder holds one segment with every row in order."""
@@ -80,6 +109,10 @@ class IndexBuilder:
         self._index.reload()
         searcher = self._index.searcher()
         segments, docs = searcher.num_segments, searcher.num_docs
+        for field in self.fields:
+            if field.kind == "text":
+                found = searcher.terms_with_prefix(field.name, "")
+                self.tokens[field.column] = pa.array([term for term, _ in found], pa.string())
         self._index = None
         if segments > 1 or docs != self.num_docs:
             raise IndexTablesError(
@@ -105,76 +138,10 @@ def index_values(
         complete = field.complete and found.complete
         field = replace(field, complete=complete, gaps=field.gaps or found.gaps)
         return found.texts.to_pylist(), field
-    if field.kind == "f64":
-        return canonical_doubles(column).to_pylist(), field
-    if field.kind == "i64":
-        return physical_integers(column).to_pylist(), field
     if field.kind == "ip":
         return [_address(raw) for raw in address_array(column).to_pylist()], field
     return column.to_pylist(), field
 
 
-def canonical_doubles(column: Any) -> Any:
-    """Doubles with one zero and one NaN, both positive."""
-    values = pc.add(column.cast(pa.float64()), 0.0)
-    return pc.if_else(pc.is_nan(values), float("nan"), values)
-
-
-def physical_integers(column: Any) -> Any:
-    """The 64-bit integers by which a column is compared."""
-    dtype = column.type
-    if pa.types.is_decimal(dtype):
-        return unscaled_integers(column)
-    if pa.types.is_date(dtype):
-        column = column.cast(pa.int32())
-    return column.cast(pa.int64())
-
-
-def unscaled_integers(column: Any) -> Any:
-    """The unscaled integers of decimals of at most 18 digits: the low words of their storage."""
-    words = np.frombuffer(column.buffers()[1], np.int64)
-    low = words[2 * column.offset : 2 * (column.offset + len(column)) : 2]
-    mask = None
-    if column.null_count:
-        mask = column.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(low, pa.int64(), mask=mask)
-
-
 def _address(raw: bytes | None) -> str | None:
     return None if raw is None else format_address(int.from_bytes(raw, "big"))
-
-
-# -- adders --------------------------------------------------------------------------------------
-
-
-def _add_texts(docs: list[Any], name: str, values: list[Any]) -> None:
-    for doc, value in zip(docs, values, strict=True):
-        if value is not None:
-            doc.add_text(name, value)
-
-
-def _add_integers(docs: list[Any], name: str, values: list[Any]) -> None:
-    for doc, value in zip(docs, values, strict=True):
-        if value is not None:
-            doc.add_integer(name, value)
-
-
-def _add_floats(docs: list[Any], name: str, values: list[Any]) -> None:
-    for doc, value in zip(docs, values, strict=True):
-        if value is not None:
-            doc.add_float(name, value)
-
-
-def _add_addresses(docs: list[Any], name: str, values: list[Any]) -> None:
-    for doc, value in zip(docs, values, strict=True):
-        if value is not None:
-            doc.add_ip_addr(name, value)
-
-
-_ADDERS: dict[str, Adder] = {
-    "text": _add_texts,
-    "paths": _add_texts,
-    "i64": _add_integers,
-    "f64": _add_floats,
-    "ip": _add_addresses,
-}

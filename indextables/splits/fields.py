@@ -5,9 +5,10 @@
   nearly every value is different. Then a table of value hashes is a tenth of the work to write and
   a sixth of the size, and one row has to be verified (``hash``);
 * JSON: one inverted index of ``path token`` terms (see ``pathtokens``);
-* integers, bools, dates, timestamps and decimals of at most 18 digits: columnar 64-bit integers;
-* floats: columnar doubles, ``-0.0`` as ``0.0`` and every NaN as the positive one, which sorts above
-  infinity exactly as SQL wants it;
+* integers, bools and dates of few values: terms and codes, as exact strings are (``keyed``);
+* other integers, unless they come in order: a table of value hashes (``hashed``);
+* all numbers, times and decimals of at most 18 digits: bounds of ``zones`` of rows, which narrow
+  ranges; ``-0.0`` is ``0.0``, every NaN is one above infinity, exactly as SQL wants it;
 * ip: columnar 128-bit addresses;
 * binary and wide decimals: a table of hashes;
 * which columns are null in a row: terms of the shared field, which answer IS NULL and "exists" for
@@ -30,6 +31,7 @@ from indextables.splits.keywords import KEYS
 BLANKS = "blanks"
 SAMPLE_ROWS = 32_768
 NEAR_UNIQUE = 0.5
+FEW_NUMBERS = 1024
 
 
 def plan_fields(schema: pa.Schema, mapping: DocMapping, sample: pa.Table) -> list[IndexField]:
@@ -64,7 +66,7 @@ def _plan_field(
         return IndexField(column.name, mapping.type, name)
     if mapping.type == "bytes" or is_wide_decimal(column.type):
         return IndexField(column.name, "hash", name)
-    return IndexField(column.name, "i64", name)
+    return _plan_number(column, name, sample)
 
 
 def _plan_exact(column: str, name: str, sample: Any) -> IndexField:
@@ -75,13 +77,47 @@ def _plan_exact(column: str, name: str, sample: Any) -> IndexField:
     return IndexField(column, "term", name)
 
 
+def _plan_number(column: pa.Field, name: str, sample: Any) -> IndexField:
+    t = pa.types
+    whole = t.is_integer(column.type)
+    if not (whole or t.is_boolean(column.type) or t.is_date(column.type)):
+        return IndexField(column.name, "i64", name)
+    if len(sample.unique()) <= FEW_NUMBERS:
+        return IndexField(column.name, "i64", name, keyed=True)
+    return IndexField(column.name, "i64", name, hashed=whole and not _ascends(sample))
+
+
+def _ascends(sample: Any) -> bool:
+    values = sample.drop_null().to_numpy()
+    return bool((values[1:] >= values[:-1]).all())
+
+
 def is_wide_decimal(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(dtype)) and dtype.precision > 18
 
 
 def has_own_field(field: IndexField) -> bool:
     """Does the index hold the column in a field of its own?"""
-    return field.kind not in ("none", "hash", "term")
+    return field.kind in ("text", "paths", "ip")
+
+
+def has_terms(field: IndexField) -> bool:
+    """Are the column's whole values terms of the shared field?"""
+    return field.kind == "term" or field.keyed
+
+
+def has_hashes(field: IndexField) -> bool:
+    """Has the column a table of value hashes?"""
+    return field.kind == "hash" or field.hashed
+
+
+def has_zones(field: IndexField) -> bool:
+    """Are there bounds of the column's zones?"""
+    return field.kind in ("i64", "f64")
+
+
+def column_number(field: IndexField) -> int:
+    return int(field.name[1:])
 
 
 # -- tantivy's view ------------------------------------------------------------------------------
@@ -107,9 +143,8 @@ def _entry(field: IndexField) -> dict[str, Any]:
         return _text(field.name, analyzer, field.record, norms=True)
     if field.kind == "paths":
         return _text(field.name, BLANKS, field.record, norms=False)
-    kind = "ip_addr" if field.kind == "ip" else field.kind
     options = {"indexed": False, "fieldnorms": False, "fast": True, "stored": False}
-    return {"name": field.name, "type": kind, "options": options}
+    return {"name": field.name, "type": "ip_addr", "options": options}
 
 
 def _text(name: str, analyzer: str, record: str, *, norms: bool) -> dict[str, Any]:

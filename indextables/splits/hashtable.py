@@ -97,12 +97,22 @@ class HashTable:
 
     def lookup(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """Rows that may hold one of the hashed values, ascending."""
+        if len(hashes) == 1:
+            return self._lookup_one(int(hashes[0]) >> (48 - self._bits))
         prefixes = np.unique(hashes >> np.uint64(48 - self._bits)).astype(np.int64)
         numbers = (prefixes >> 16) // self._per_page
         pages = np.unique(numbers)
         self._load(pages)
         found = [self._probe(int(n), prefixes[numbers == n]) for n in pages]
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint32)
+
+    def _lookup_one(self, prefix: int) -> NDArray[np.uint32]:
+        number = (prefix >> 16) // self._per_page
+        if number not in self._pages:
+            self._load(np.array([number]))
+        keys, rows = self._pages[number]
+        start = int(keys.searchsorted(prefix, "left"))
+        return rows[start : start + int(keys[start:].searchsorted(prefix, "right"))]
 
     def _probe(self, number: int, prefixes: NDArray[np.int64]) -> NDArray[np.uint32]:
         keys, rows = self._pages[number]

@@ -5,7 +5,8 @@ of the fields one after another, then a table of (offset, field), its length, an
 footer (JSON, its length, a magic number). Opening an index reads only the tails. So each file is
 recorded as a tail plus one slice a field, each with a checksum, and a reader lays the ones it needs
 into a sparse file of the full size. ``.fast`` is one slice: a hole in it would give wrong answers
-without an error. ``.store`` holds nothing (no field is stored), only its tail is kept.
+without an error. ``.store`` holds nothing (no field is stored); only its tail is kept, which begins
+with the table of its blocks.
 
 The segment gets a fixed id, so that the same rows give the same bytes.
 """
@@ -28,6 +29,8 @@ COMPOSITES = ("term", "idx", "pos", "fieldnorm")
 WHOLE = "*"
 _MAGIC = 1337
 _STOP = 128
+_STORE_FOOTER = struct.Struct("<IQ16x")
+_STORE_VERSION = 2
 
 
 def composite_slices(data: Any, path: str = "") -> tuple[dict[int, tuple[int, int]], int]:
@@ -60,6 +63,17 @@ def footer_start(data: Any, path: str = "") -> int:
     if magic != _MAGIC or length + 8 > len(data):
         raise CorruptFileError("an index file has no tantivy footer", path=path)
     return len(data) - 8 - int(length)
+
+
+def store_tail(data: Any, path: str = "") -> int:
+    """Where the table of blocks of a document store begins; an opener reads it and what follows."""
+    end = footer_start(data, path) - _STORE_FOOTER.size
+    if end < 0:
+        raise CorruptFileError("a document store is too short", path=path)
+    version, start = _STORE_FOOTER.unpack_from(data, end)
+    if version != _STORE_VERSION or start > end:
+        raise CorruptFileError("a document store has a footer that is not known", path=path)
+    return int(start)
 
 
 def _vint(data: Any, at: int) -> tuple[int, int]:
@@ -95,7 +109,7 @@ def _pack_file(source: str, extension: str, bundle: BundleWriter, names: list[st
         data = file.read()
     member = f"{SEGMENT}.{extension}"
     if extension == "store":
-        tail = max(0, len(data) - 1024)
+        tail = store_tail(data, member)
         bundle.add(member, memoryview(data)[tail:])
         return IndexFile(member, len(data), _slice(data, tail, len(data)), {})
     bundle.add(member, data)

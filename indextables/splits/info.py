@@ -27,8 +27,10 @@ VERSION = 1
 class IndexField:
     """How one column is searched.
 
-    ``kind``: ``text`` (tokens), ``term`` (whole values), ``paths`` (JSON tokens), ``i64``, ``f64``,
-    ``ip`` (columnar numbers), ``hash`` (a table of value hashes, to be verified) or ``none``.
+    ``kind``: ``text`` (tokens), ``term`` (whole values), ``paths`` (JSON tokens), ``i64``, ``f64``
+    (numbers), ``ip`` (columnar addresses), ``hash`` (a table of value hashes, to be verified) or
+    ``none``. Numbers of few values are ``keyed`` (terms, as exact strings are), other integers may
+    be ``hashed`` (a table of value hashes); bounds of zones narrow ranges of all the others.
     ``name`` is the field's name inside the index. ``complete`` is false where some value could not
     be indexed (longer than a term may be), so that only a scan is exact. ``escaped`` exact values
     are spelt with escapes in the index; ``codes`` says that there is a table of codes; ``gaps``
@@ -42,6 +44,8 @@ class IndexField:
     token_length: int = 0
     record: str = "basic"
     complete: bool = True
+    keyed: bool = False
+    hashed: bool = False
     escaped: bool = False
     codes: bool = False
     gaps: bool = False

@@ -5,6 +5,7 @@ string columns of a row, and a mark for each column that is null in it, are join
 that is cut at blanks:
 
 * ``f3=value`` says that the column numbered 3 holds the value, ``f3!`` that it is null;
+* ``#7`` says that the row lies in zone 7, so that a range of numbers narrows a search;
 * blanks and backslashes in values are written as ``\s \t \n \f \r \\``: a term is one value.
 
 A column where that happened is marked ``escaped``: patterns are then laid against its values read
@@ -14,14 +15,17 @@ off the dictionary, not against the terms themselves.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.splits.info import IndexField
+from indextables.splits.zones import ZONE_ROWS, physical_integers
 
 KEYS = "keys"
 _ESCAPES = {"\\": "\\\\", " ": "\\s", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -39,6 +43,10 @@ def null_mark(field: IndexField) -> str:
     return f"{field.name}!"
 
 
+def zone_mark(zone: int) -> str:
+    return f"#{zone}"
+
+
 def escape_value(value: str) -> str:
     return value.translate(_TABLE)
 
@@ -47,14 +55,31 @@ def unescape_value(text: str) -> str:
     return _CODE.sub(lambda m: _PLAIN[m[0]], text)
 
 
-def row_texts(batch: pa.RecordBatch, fields: list[IndexField]) -> tuple[Any, list[IndexField]]:
-    """The text of each row (``None`` if no row has one), and what was noticed."""
+def value_texts(column: Any) -> pa.DictionaryArray:
+    """The values of a column as they are spelt in terms and codes, each once."""
+    if pa.types.is_string(column.type):
+        return column.dictionary_encode()
+    coded = physical_integers(column).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.string()))
+
+
+def row_texts(
+    batch: pa.RecordBatch, fields: list[IndexField], values: Mapping[str, Any], first: int
+) -> tuple[Any, list[IndexField]]:
+    """The text of each row (``None`` if no row has one), and what was noticed.
+
+    ``values`` are the spelt values of the columns that have terms, as dictionaries; ``first`` is
+    the number of the first row.
+    """
     parts, noticed = [], []
+    if any(f.kind in ("i64", "f64") and not f.keyed for f in fields):
+        parts.append(_zone_marks(first, batch.num_rows))
     for field in fields:
         column = batch.column(field.column)
         nulls = len(column) if pa.types.is_null(column.type) else column.null_count
-        if field.kind == "term":
-            texts, field = _values(column, field)
+        if field.column in values:
+            spelt, field = _spelt(values[field.column].dictionary, field)
+            texts = spelt.take(values[field.column].indices)
             parts.append(pc.fill_null(texts, null_mark(field)) if nulls else texts)
         elif nulls:
             parts.append(pc.if_else(column.is_null(), null_mark(field), ""))
@@ -64,11 +89,18 @@ def row_texts(batch: pa.RecordBatch, fields: list[IndexField]) -> tuple[Any, lis
     return pc.binary_join_element_wise(*parts, " "), noticed
 
 
-def _values(column: Any, field: IndexField) -> tuple[Any, IndexField]:
-    if pc.any(pc.match_substring_regex(column, _NEEDS_ESCAPE)).as_py():
+def _zone_marks(first: int, count: int) -> Any:
+    zones = np.arange(first, first + count) // ZONE_ROWS
+    marks = pa.array([zone_mark(z) for z in range(int(zones[0]), int(zones[-1]) + 1)])
+    return marks.take(pa.array(zones - zones[0]))
+
+
+def _spelt(values: Any, field: IndexField) -> tuple[Any, IndexField]:
+    """The terms of some values, and what was noticed about them."""
+    if not field.keyed and pc.any(pc.match_substring_regex(values, _NEEDS_ESCAPE)).as_py():
         for char, code in _ESCAPES.items():
-            column = pc.replace_substring(column, char, code)
+            values = pc.replace_substring(values, char, code)
         field = replace(field, escaped=True)
-    texts = pc.binary_join_element_wise(pa.scalar(value_prefix(field)), column, "")
+    texts = pc.binary_join_element_wise(pa.scalar(value_prefix(field)), values, "")
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     return texts, replace(field, complete=field.complete and longest <= MAX_TERM_BYTES)

@@ -9,6 +9,7 @@ ROWS = "rows.bin"
 ROWS_DIRECTORY = "rows.dir"
 FUSE8 = "fuse.filter"
 FUSE16 = "fuse16.filter"
+ZONES = "zones.bin"
 DOC_MAPPING = "_doc_mapping.json"
 
 ColumnIndexBuilder = Callable[[Any, Any], bytes]

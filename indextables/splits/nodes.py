@@ -6,12 +6,13 @@ disjunction may not, and only an exact node can be turned round. Rows of an inex
 verified against the rows member.
 
 ``Index`` is a tantivy query (and the slices it reads), ``Hash`` a look-up in a hash table,
-``All`` and ``Nothing`` are what they say. Index parts side by side are joined into one query.
+``Spans`` the rows of some zones, ``All`` and ``Nothing`` are what they say. Index parts side by
+side are joined into one query, which zones narrow where they are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -51,6 +52,15 @@ class Hash:
 
 
 @dataclass(frozen=True, slots=True)
+class Spans:
+    """Rows of the zones whose bounds allow a number; ``marks`` asks the index for the same rows."""
+
+    zones: tuple[int, ...]
+    marks: Callable[[tuple[int, ...]], Index]
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Both:
     """Rows in all children; at most one child is an ``Index``."""
 
@@ -66,7 +76,7 @@ class Either:
     exact: bool = True
 
 
-Node: TypeAlias = All | Nothing | Index | Hash | Both | Either
+Node: TypeAlias = All | Nothing | Index | Hash | Spans | Both | Either
 
 UNKNOWN = All(exact=False)
 
@@ -83,8 +93,25 @@ def intersect(nodes: Iterable[Node]) -> Node:
     if any(isinstance(n, Nothing) for n in flat):
         return Nothing()
     exact = all(n.exact for n in given)
-    kept = [n for n in flat if not isinstance(n, All)]
+    kept = _narrowed([n for n in flat if not isinstance(n, All)])
+    if any(isinstance(n, Nothing) for n in kept):
+        return Nothing()
     return _joined(kept, "Must", Both, exact) if kept else All(exact)
+
+
+def _narrowed(nodes: list[Node]) -> list[Node]:
+    """Zones that all of a conjunction allow, handed to the index if it is asked anyway."""
+    spans = [n for n in nodes if isinstance(n, Spans)]
+    if not spans:
+        return nodes
+    zones = set(spans[0].zones).intersection(*(s.zones for s in spans[1:]))
+    common = replace(spans[0], zones=tuple(sorted(zones)))
+    others = [n for n in nodes if not isinstance(n, Spans)]
+    if not zones:
+        return [Nothing()]
+    if any(isinstance(n, Index) for n in others):
+        return [*others, inexact(common.marks(common.zones))]
+    return [*others, common]
 
 
 def unite(nodes: Iterable[Node]) -> Node:

@@ -14,7 +14,7 @@ physical number.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -78,7 +78,7 @@ class PredicateCompiler:
 
     def compile(self, predicate: Predicate) -> Found:
         """Every conjunct narrows the rows; those that are not exact stay in the residual."""
-        parts = self._conjuncts(conjuncts(predicate))
+        parts = self._conjuncts(c for p in conjuncts(predicate) for c in text_conjuncts(p))
         residual = conjunction([c for group, n in parts if not n.exact for c in group])
         node = intersect(n for _, n in parts)
         return Found(node, TRUE if isinstance(node, Nothing) else residual)
@@ -233,6 +233,20 @@ class PredicateCompiler:
         words = next(iter(alternatives(value)), ())
         where = self._terms.vocabulary(field, path)
         return inexact(intersect(self._terms.term(where, w) for w in dict.fromkeys(words)))
+
+
+def text_conjuncts(predicate: Predicate) -> list[Predicate]:
+    """A search for several things at once as a search for each: only inexact ones are verified."""
+    if not isinstance(predicate, TextMatch) or predicate.negated:
+        return [predicate]
+    query = predicate.query
+    if not isinstance(query, ast.Bool) or len(query.must) + len(query.must_not) < 2:
+        return [predicate]
+    parts: list[ast.Query] = [*query.must]
+    parts += [ast.Bool(must_not=(part,)) for part in query.must_not]
+    if query.required_should:
+        parts.append(ast.Bool((), query.should, (), query.required_should))
+    return [replace(predicate, query=p, fields=tuple(ast.query_fields(p))) for p in parts]
 
 
 def _is_container(column: Column) -> bool:

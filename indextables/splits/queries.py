@@ -152,10 +152,10 @@ class QueryCompiler:
         if isinstance(value, str | bytes):
             return UNKNOWN
         if field.kind == "f64":
-            return self._terms.doubles(field, value, value, closed=(True, True))
+            return self._terms.any_double(field, [value])
         if isinstance(value, float):
             return UNKNOWN
-        return self._terms.integers(field, int(value), int(value), closed=(True, True))
+        return self._terms.any_integer(field, [int(value)])
 
     def _range(self, query: ast.Range, field: IndexField) -> Node:
         closed = (query.include_lower, query.include_upper)

@@ -38,6 +38,7 @@ from indextables.splits.search import IndexSearch
 from indextables.splits.source import SplitRef, SplitSource
 from indextables.splits.terms import Terms
 from indextables.splits.workspace import OpenIndex, workspace
+from indextables.splits.zones import Zones, parse_zones
 from indextables.storage.base import Store
 from indextables.storage.diskcache import CachingStore, cached
 
@@ -154,12 +155,14 @@ class SplitReader:
             )
         return self._tables[column]
 
-    def has_codes(self, column: str) -> bool:
-        """Is there a table of codes for this column?"""
+    def has_codes(self, column: str, dtype: pa.DataType) -> bool:
+        """Is there a table of codes for this column of this type?"""
         if self.is_foreign:
             return False
         field = self.info.field(column)
-        return field is not None and field.codes
+        if field is None or not field.codes:
+            return False
+        return bool(self.info.schema.field(field.column).type == dtype)
 
     def codes(self, column: str) -> Codes:
         """The column as codes; see ``has_codes``."""
@@ -168,9 +171,15 @@ class SplitReader:
         name = members.codes(field.column)
 
         def load() -> Codes:
-            return parse_codes(bytes(self.source.fetch(name)), self.path)
+            dtype = self.info.schema.field(field.column).type
+            return parse_codes(bytes(self.source.fetch(name)), dtype, self.path)
 
         return _codes.get((self._key, name), load)
+
+    @cached_property
+    def zones(self) -> dict[int, Zones]:
+        """Bounds of the zones of numbers, by column number."""
+        return parse_zones(self.source.member(members.ZONES), self.num_rows, self.path)
 
     def search(self, query: ast.Query, *, limit: int | None = None, scored: bool = False) -> Hits:
         """Rows that match a query exactly."""
@@ -206,7 +215,7 @@ class Session:
     def __init__(self, reader: SplitReader, index: OpenIndex, *, scored: bool) -> None:
         self.index = index
         self.search = IndexSearch(index, reader.num_rows, reader.hash_table, reader.path)
-        terms = Terms(reader.info, index.schema)
+        terms = Terms(reader.info, index.schema, self.search.terms, lambda: reader.zones)
         self.queries = QueryCompiler(terms, self.search.terms, scored=scored)
         self.predicates = PredicateCompiler(terms, self.queries)
 

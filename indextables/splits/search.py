@@ -26,10 +26,12 @@ from indextables.splits.nodes import (
     Index,
     Node,
     Nothing,
+    Spans,
     needs_of,
     negate,
 )
 from indextables.splits.workspace import OpenIndex, parts_of, run
+from indextables.splits.zones import rows_of
 
 FEW_ROWS = 4096
 
@@ -57,12 +59,14 @@ class IndexSearch:
             return np.empty(0, np.uint32), True
         if isinstance(node, Hash):
             return self._hash_rows(node), True
+        if isinstance(node, Spans):
+            return rows_of(np.array(node.zones, np.int64), self._num_rows), True
         if isinstance(node, Index):
             return self._query_rows(node), True
         return self._both(node) if isinstance(node, Both) else self._either(node)
 
     def _both(self, node: Both) -> tuple[Rows, bool]:
-        ordered = sorted(node.children, key=lambda c: isinstance(c, Index))
+        ordered = sorted(node.children, key=lambda c: (isinstance(c, Index), isinstance(c, Spans)))
         found, complete = self.rows(ordered[0])
         for child in ordered[1:]:
             if len(found) <= FEW_ROWS:

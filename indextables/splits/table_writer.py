@@ -1,9 +1,9 @@
 """Writing a table's rows: routed to partitions, rolled into splits, uploaded.
 
-Rows of one partition go to one split until it is full (rows, or estimated size), in the order they
-came. Few partitions are written as they stream by; when there are many, rows wait in memory by
-partition and the largest waiting partition is written first when they get too many, so memory is
-bounded and splits stay as large as they can be.
+Rows of one partition go to one split until it is full (rows, estimated size, or the memory of its
+index), in the order they came. Few partitions are written as they stream by; when there are many,
+rows wait in memory by partition and the largest waiting partition is written first when they get
+too many, so memory is bounded and splits stay as large as they can be.
 
 Nothing is visible in the table before its actions are committed; ``abort`` deletes what was
 uploaded, as far as the store lets it.
@@ -148,14 +148,14 @@ class TableWriter:
             while start < part.num_rows:
                 writer = self._writer(key)
                 room = self._rows_per_split - writer.num_rows
-                piece = part.slice(start, min(room, _PIECE_ROWS))
+                piece = part.slice(start, min(room, _piece_rows(part)))
                 writer.write(piece)
                 start += piece.num_rows
                 if self._is_full(writer):
                     self._close(key)
 
     def _is_full(self, writer: SplitWriter) -> bool:
-        if writer.num_rows >= self._rows_per_split:
+        if writer.num_rows >= self._rows_per_split or writer.is_full:
             return True
         return self._target_size is not None and writer.estimated_bytes >= self._target_size
 
@@ -187,6 +187,13 @@ class TableWriter:
 
 
 _PIECE_ROWS = 65_536
+_PIECE_BYTES = 32 << 20
+
+
+def _piece_rows(part: pa.RecordBatch) -> int:
+    """Rows to hand over before a split is asked whether it is full."""
+    rows = _PIECE_BYTES * int(part.num_rows) // max(int(part.nbytes), 1)
+    return max(1, min(_PIECE_ROWS, rows))
 
 
 def _spelled(column: str, schema: pa.Schema) -> str:

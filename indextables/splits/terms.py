@@ -9,37 +9,46 @@ are inexact.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ipaddr import format_address
 from indextables.splits import keywords, pathtokens
+from indextables.splits.fields import column_number
 from indextables.splits.info import IndexField, SplitInfo
 from indextables.splits.nodes import (
     UNKNOWN,
     All,
+    Hash,
     Index,
     Node,
     Nothing,
+    Spans,
     complement,
     intersect,
-    unite,
 )
 from indextables.splits.workspace import FAST, parts_of
+from indextables.splits.zones import INT64, ZONE_ROWS, Zones, double_key, double_keys
 
 ANY_CHARACTER = "(?s:.)"
 ANY_TEXT = ANY_CHARACTER + "*"
-MANY_RANGES = 16
+MANY_VALUES = 4096
 _META = re.compile(r"([\\.+*?()|\[\]{}^$])")
-_INT64 = (-(2**63), 2**63 - 1)
 
 
 def escape_regex(text: str) -> str:
     return _META.sub(r"\\\1", text)
+
+
+Dictionary = Callable[[str, str], pa.Array]
+"""``dictionary(field name, prefix)`` lists the terms of a field that start so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +73,20 @@ class Vocabulary:
 class Terms:
     """Builds leaves for one open index."""
 
-    def __init__(self, info: SplitInfo, schema: Any) -> None:
+    def __init__(
+        self,
+        info: SplitInfo,
+        schema: Any,
+        dictionary: Dictionary,
+        zones: Callable[[], Mapping[int, Zones]],
+    ) -> None:
+        """``zones`` gives the bounds of numbers, by column number."""
         from tantivy import FieldType, Query
 
         self._info = info
         self._schema = schema
+        self._dictionary = dictionary
+        self._all_zones = zones
         self._query = Query
         self._types = FieldType
 
@@ -83,6 +101,8 @@ class Terms:
 
     def vocabulary(self, field: IndexField, path: str = "") -> Vocabulary:
         """Where the words of a column (or of a JSON path) are in the index."""
+        if field.keyed:
+            return Vocabulary(keywords.KEYS, keywords.value_prefix(field))
         if field.kind == "term":
             return Vocabulary(keywords.KEYS, keywords.value_prefix(field), True, field.escaped)
         if field.kind == "paths":
@@ -144,29 +164,84 @@ class Terms:
         """Rows with a value in the column that are not in the node."""
         return intersect([complement(node), self.is_not_null(field)])
 
-    # -- columnar fields --------------------------------------------------------------------------
+    # -- numbers ----------------------------------------------------------------------------------
 
     def integers(
         self, field: IndexField, low: int | None, high: int | None, *, closed: tuple[bool, bool]
     ) -> Node:
         """A range of 64-bit integers; ``closed`` says whether each end belongs to it."""
-        first = _INT64[0] if low is None else low + (not closed[0])
-        last = _INT64[1] if high is None else high - (not closed[1])
-        first, last = max(first, _INT64[0]), min(last, _INT64[1])
+        first = INT64[0] if low is None else low + (not closed[0])
+        last = INT64[1] if high is None else high - (not closed[1])
+        first, last = max(first, INT64[0]), min(last, INT64[1])
         if first > last:
             return Nothing()
-        return self._range(field, self._types.Integer, first, last)
+        if field.keyed and field.terms <= MANY_VALUES:
+            return self._values_between(field, first, last)
+        return self._spans(self._zones(field).between(first, last))
 
     def doubles(self, field: IndexField, low: Any, high: Any, *, closed: tuple[bool, bool]) -> Node:
-        """A range of doubles; NaN is above infinity, as in the index."""
-        low, high = (None if v is None else one_zero_one_nan(v) for v in (low, high))
+        """A range of doubles; NaN is above infinity."""
         if low is None and high is None:
             return self.is_not_null(field)
-        include = (closed[0] or low is None, closed[1] or high is None)
-        query = self._query.range_query(
-            self._schema, field.name, self._types.Float, low, high, *include
+        first = INT64[0] if low is None else double_key(low) + (not closed[0])
+        last = INT64[1] if high is None else double_key(high) - (not closed[1])
+        return self._spans(self._zones(field).between(first, last))
+
+    def any_integer(self, field: IndexField, values: Sequence[int]) -> Node:
+        """One of several integers."""
+        held = [v for v in values if INT64[0] <= v <= INT64[1]]
+        if not held:
+            return Nothing()
+        if field.keyed:
+            return self._any_number(field, map(str, held))
+        if field.hashed:
+            return Hash(field.column, tuple(map(str, held)))
+        return self._spans(self._zones(field).holding(np.array(held, np.int64)))
+
+    def any_double(self, field: IndexField, values: Sequence[float]) -> Node:
+        return self._spans(self._zones(field).holding(double_keys(np.array(values, np.float64))))
+
+    def _values_between(self, field: IndexField, first: int, last: int) -> Node:
+        """Values of a keyed column, read off the dictionary."""
+        where = self.vocabulary(field)
+        listed = pc.utf8_slice_codeunits(
+            self._dictionary(where.name, where.prefix), len(where.prefix)
         )
-        return Index(query, frozenset([FAST]))
+        numbers = listed.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        inside = (numbers >= first) & (numbers <= last)
+        if inside.all():
+            return self.is_not_null(field)
+        return self._any_number(field, listed.filter(pa.array(inside)).to_pylist())
+
+    def _any_number(self, field: IndexField, numbers: Iterable[str]) -> Node:
+        prefix = keywords.value_prefix(field)
+        terms = [prefix + number for number in numbers]
+        return (
+            Index(self._any_key(terms), frozenset(parts_of(keywords.KEYS))) if terms else Nothing()
+        )
+
+    def _any_key(self, terms: list[str]) -> Any:
+        """A query for terms of the shared field; a number adds nothing to a score."""
+        query = self._query.term_set_query(self._schema, keywords.KEYS, terms)
+        return self._query.const_score_query(query, 0.0)
+
+    def _zones(self, field: IndexField) -> Zones:
+        return self._all_zones()[column_number(field)]
+
+    def _spans(self, zones: NDArray[np.int64]) -> Node:
+        total = -(-self._info.num_rows // ZONE_ROWS)
+        if len(zones) == 0:
+            return Nothing()
+        if len(zones) == total:
+            return UNKNOWN
+        return Spans(tuple(zones.tolist()), self._marks)
+
+    def _marks(self, zones: tuple[int, ...]) -> Index:
+        """Rows of zones, as the index finds them."""
+        marks = [keywords.zone_mark(zone) for zone in zones]
+        return Index(self._any_key(marks), frozenset(parts_of(keywords.KEYS)), exact=False)
+
+    # -- addresses --------------------------------------------------------------------------------
 
     def addresses(self, field: IndexField, low: int, high: int) -> Node:
         if low > high:
@@ -176,27 +251,6 @@ class Terms:
     def _range(self, field: IndexField, kind: Any, low: Any, high: Any) -> Node:
         query = self._query.range_query(self._schema, field.name, kind, low, high, True, True)
         return Index(query, frozenset([FAST]))
-
-    def any_integer(self, field: IndexField, values: Sequence[int]) -> Node:
-        """One of several integers; many of them are narrowed to their range and verified."""
-        if len(values) > MANY_RANGES:
-            node = self.integers(field, min(values), max(values), closed=(True, True))
-            return _verified(node)
-        return unite(self.integers(field, v, v, closed=(True, True)) for v in values)
-
-    def any_double(self, field: IndexField, values: Sequence[float]) -> Node:
-        if len(values) > MANY_RANGES:
-            return UNKNOWN
-        return unite(self.doubles(field, v, v, closed=(True, True)) for v in values)
-
-
-def one_zero_one_nan(value: float) -> float:
-    """The double as the index holds it."""
-    return float(value) + 0.0 if value == value else float("nan")
-
-
-def _verified(node: Node) -> Node:
-    return Index(node.query, node.needs, exact=False) if isinstance(node, Index) else node
 
 
 def _as_ipv6(number: int) -> str:

@@ -28,16 +28,27 @@ from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, BinaryFuse16, hash_terms
 from indextables.splits import members
 from indextables.splits.bundle import INFO, BundleWriter
-from indextables.splits.codes import CodeBuilder
-from indextables.splits.documents import IndexBuilder
-from indextables.splits.fields import SAMPLE_ROWS, plan_fields
+from indextables.splits.codes import CodeBuilder, typed_values
+from indextables.splits.documents import MOST_MEMORY, IndexBuilder
+from indextables.splits.fields import (
+    SAMPLE_ROWS,
+    column_number,
+    has_hashes,
+    has_terms,
+    has_zones,
+    plan_fields,
+)
 from indextables.splits.hashtable import build_hash_table
 from indextables.splits.indexfiles import pack_index, sealed_meta
 from indextables.splits.info import IndexField, IndexFile, SplitInfo
+from indextables.splits.keywords import value_texts
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.stats import SplitStatistics, StatisticsCollector
+from indextables.splits.zones import ZoneBuilder
 
 PIECE_ROWS = 8192
+PIECE_BYTES = 16 << 20
+SAMPLE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +124,12 @@ class SplitWriter:
         self._keys: dict[str, KeyCollector] = {}
         self._hashed: dict[str, list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]] = {}
         self._coded: dict[str, CodeBuilder] = {}
+        self._zones = ZoneBuilder({})
         self._kept: dict[str, list[Any]] = {c: [] for c in column_indexes or {}}
         self._carried: dict[str, bytes] = {}
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
+        self._pending_bytes = 0
         self.num_rows = 0
         self._bytes = 0
 
@@ -129,6 +142,12 @@ class SplitWriter:
         """Put column indexes that exist already into the split; they are of its rows to come."""
         self._carried.update(made)
 
+    @property
+    def is_full(self) -> bool:
+        """Has the index taken the memory it may take (``indexWriter.heapSize``)?"""
+        most = min(self._config["indexWriter.heapSize"], MOST_MEMORY)
+        return self._builder is not None and self._builder.memory >= most
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are matched by name and must have the split's types."""
         batch = self._conform(batch)
@@ -139,13 +158,15 @@ class SplitWriter:
             part = batch.slice(start, PIECE_ROWS - self._pending_rows)
             self._pending.append(part)
             self._pending_rows += part.num_rows
+            self._pending_bytes += part.nbytes
             start += part.num_rows
-            if self._pending_rows == PIECE_ROWS:
+            if self._pending_rows == PIECE_ROWS or self._pending_bytes >= PIECE_BYTES:
                 self._flush()
 
     def _flush(self) -> None:
         """Small batches are joined first: every step has a price per batch."""
-        pending, self._pending, self._pending_rows = self._pending, [], 0
+        pending, self._pending = self._pending, []
+        self._pending_rows = self._pending_bytes = 0
         if len(pending) == 1:
             self._write_piece(pending[0])
         elif pending:
@@ -177,7 +198,8 @@ class SplitWriter:
             self._index(piece)
         else:
             self._sample.append(piece)
-            if len(self._sample) * PIECE_ROWS >= SAMPLE_ROWS:
+            rows = sum(p.num_rows for p in self._sample)
+            if rows >= SAMPLE_ROWS or sum(p.nbytes for p in self._sample) >= SAMPLE_BYTES:
                 self._start_index()
         self._rows.write(piece)
         self._statistics.add(piece)
@@ -191,12 +213,13 @@ class SplitWriter:
         self._builder = IndexBuilder(os.path.join(self._folder, "index"), fields)
         for field in fields:
             mapping = self.mapping.get(field.column)
-            if field.kind == "hash":
+            if has_hashes(field):
                 self._hashed[field.column] = []
-            elif field.kind == "term":
+            elif has_terms(field):
                 self._coded[field.column] = CodeBuilder()
-            if mapping is not None and field.kind not in ("none", "hash"):
+            if mapping is not None and field.kind != "none" and not has_hashes(field):
                 self._keys[field.column] = KeyCollector(replace(mapping, name=field.column))
+        self._zones = ZoneBuilder({f.column: column_number(f) for f in fields if has_zones(f)})
         for piece in waiting:
             self._index(piece)
 
@@ -204,14 +227,17 @@ class SplitWriter:
         assert self._builder is not None
         first = self._builder.num_docs
         nested = [f.column for f in self._builder.fields if f.kind == "paths"]
+        texts = {f.column for f in self._builder.fields if f.kind == "text"}
         leaves = {c: _leaves(piece.column(c)) for c in nested}
-        self._builder.add(piece, leaves)
+        values = {c: value_texts(piece.column(c)) for c in self._coded}
+        self._builder.add(piece, leaves, values)
+        self._zones.add(piece)
         for column, coder in self._coded.items():
-            coder.add(piece.column(column))
+            coder.add(values[column])
         for column, collector in self._keys.items():
             if column in leaves:
                 collector.add_leaves(leaves[column])
-            elif column not in self._coded or self._coded[column].gave_up:
+            elif column not in texts and (column not in self._coded or self._coded[column].gave_up):
                 collector.add(piece.column(column))
         for column, found in self._hashed.items():
             found.append(self._hash(column, piece.column(column), first))
@@ -245,9 +271,11 @@ class SplitWriter:
             self._start_index()
         builder = self._builder
         assert builder is not None
-        builder.finish()
         rows = self._rows.finish()
         statistics = self._statistics.finish(self.num_rows)
+        builder.finish()
+        for column, tokens in builder.tokens.items():
+            self._keys[column].add_tokens(tokens)
         path = os.path.join(self._folder, "split.bundle")
         bundle = BundleWriter(path)
         bundle.add(members.ROWS, *rows.pages)
@@ -270,12 +298,15 @@ class SplitWriter:
         for at, field in enumerate(fields):
             coder = self._coded.get(field.column)
             if coder is not None:
-                self._keys[field.column].add(pa.array(coder.values, pa.string()))
+                self._keys[field.column].add(self._typed(field.column, coder))
                 packed = coder.finish()
                 if packed is not None:
                     bundle.add(members.codes(field.column), packed)
                     fields[at] = replace(field, codes=True)
         return fields
+
+    def _typed(self, column: str, coder: CodeBuilder) -> Any:
+        return typed_values(pa.array(coder.values, pa.string()), self.schema.field(column).type)
 
     def _add_filters(self, bundle: BundleWriter, fields: list[IndexField]) -> dict[str, Any]:
         parts = {c: collector.hashes() for c, collector in self._keys.items()}
@@ -314,6 +345,7 @@ class SplitWriter:
         xref: dict[str, Any],
     ) -> None:
         bundle.add(members.ROWS_DIRECTORY, rows.directory)
+        bundle.add(members.ZONES, self._zones.finish())
         bundle.add(members.DOC_MAPPING, self.mapping.to_json().encode())
         info = SplitInfo(
             schema=self.schema,

@@ -25,7 +25,7 @@ def everything(reader: SplitReader, table: pa.Table) -> list[Any]:
     """One of every way to read a split."""
     ids = table.column("id")
     uuid = ids[len(ids) // 2].as_py()
-    filters = [f"id = '{uuid}'", "level = 'ERROR'", "n > 48", "n is null", "host like 'host-03%'"]
+    filters = [f"id = '{uuid}'", "level = 'ERROR'", "n > 48", "x > 1.5", "host like 'host-03%'"]
     found: list[Any] = [pa.Table.from_batches(read_split(reader)).to_pydict()["id"]]
     for text in filters:
         found.append(matching_rows(reader, bind(text, table.schema)).tolist())

@@ -21,6 +21,7 @@ from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.splits import workspace as workspaces
 from indextables.splits.access import count_split, matching_rows, read_split
+from indextables.splits.indexfiles import store_tail
 from indextables.splits.reader import SplitReader, forget_readers
 from indextables.splits.source import SplitRef
 from indextables.splits.workspace import PREFIX, Workspace
@@ -195,12 +196,8 @@ def test_a_search_fetches_only_the_slices_of_its_fields(
     assert fetched == []
 
 
-def test_late_columns_are_read_for_survivors_only(
-    remote: tuple[pa.Table, RecordingStore, SplitRef],
-) -> None:
-    table, store, ref = remote
-    reader = SplitReader(store, ref, Config({"cache.disk.enabled": False}))
-    uuid = table.column("id")[3210].as_py()
+def watched_takes(reader: SplitReader) -> list[tuple[int, tuple[str, ...]]]:
+    """(rows, columns) of every trip to the rows from now on."""
     asked: list[tuple[int, tuple[str, ...]]] = []
     take = reader.rows.take
 
@@ -209,8 +206,54 @@ def test_late_columns_are_read_for_survivors_only(
         return take(rows, columns)
 
     reader.rows.take = taking
-    predicate = bind(f"id = '{uuid}'", table.schema)
-    (batch,) = read_split(reader, predicate, ["msg", "id"])
+    return asked
+
+
+def test_late_columns_are_read_for_survivors_only(
+    remote: tuple[pa.Table, RecordingStore, SplitRef],
+) -> None:
+    table, store, ref = remote
+    reader = SplitReader(store, ref, Config({"cache.disk.enabled": False}))
+    some = table.take(pa.array(range(0, 5000, 250)))
+    asked = watched_takes(reader)
+    listed = ", ".join(f"'{i}'" for i in some.column("id").to_pylist())
+    predicate = bind(f"id IN ({listed}) AND x > 0", table.schema)
+    found = pa.Table.from_batches(read_split(reader, predicate, ["msg", "id"]))
+    kept = [x is not None and (x > 0 or x != x) for x in some.column("x").to_pylist()]
+    assert found.equals(some.select(["msg", "id"]).filter(pa.array(kept)))
+    (first, filters), (second, others) = asked
+    assert (first >= 20, set(filters)) == (True, {"id", "x"})
+    assert (second, others) == (sum(kept), ("msg",))
+
+
+def test_a_needle_is_one_trip_to_the_rows(
+    remote: tuple[pa.Table, RecordingStore, SplitRef],
+) -> None:
+    table, store, ref = remote
+    reader = SplitReader(store, ref, Config({"cache.disk.enabled": False}))
+    asked = watched_takes(reader)
+    uuid = table.column("id")[3210].as_py()
+    (batch,) = read_split(reader, bind(f"id = '{uuid}'", table.schema), ["msg", "id"])
     assert batch.to_pylist() == table.select(["msg", "id"]).slice(3210, 1).to_pylist()
-    assert asked[0][1] == ("id",)
-    assert asked[-1] == (1, ("msg",))
+    assert asked == [(1, ("id", "msg"))]
+
+
+def test_a_store_of_many_blocks_opens_by_its_tail_alone(tmp_path: Path, rng: random.Random) -> None:
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("t", stored=True)
+    index = tantivy.Index(builder.build(), path=str(tmp_path))
+    writer = index.writer(50_000_000, num_threads=1)
+    for _ in range(400):
+        document = tantivy.Document()
+        document.add_text("t", rng.randbytes(10_000).hex())
+        writer.add_document(document)
+    writer.commit()
+    writer.wait_merging_threads()
+    for store in tmp_path.glob("*.store"):
+        data = store.read_bytes()
+        tail = store_tail(data)
+        assert len(data) - tail > 1024
+        store.write_bytes(bytes(tail) + data[tail:])
+    assert tantivy.Index.open(str(tmp_path)).searcher().num_docs == 400

@@ -130,6 +130,18 @@ def test_rows_per_split_rolls(path: str) -> None:
     assert len(table) == 25
 
 
+def test_small_index_memory_rolls_splits_and_never_segments(path: str) -> None:
+    count = 120_000
+    data = pa.table({"id": range(count), "msg": [f"word{i} common" for i in range(count)]})
+    options = {"spark.indextables.indexWriter.heapSize": "1M"}
+    indextables.write(data, path, text=["msg"], options=options)
+    table = indextables.open(path)
+    assert [f.num_records for f in table.snapshot.files()] == [65_536, count - 65_536]
+    assert table.count("msg TEXTSEARCH 'common'") == count
+    found = table.to_arrow("msg TEXTSEARCH 'word70000'").to_pylist()
+    assert found == [{"id": 70_000, "msg": "word70000 common"}]
+
+
 def test_readers_of_every_kind(path: str) -> None:
     reader = pa.RecordBatchReader.from_batches(people(1).schema, people(1, 2).to_batches())
     indextables.write(reader, path)
