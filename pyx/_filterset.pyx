@@ -28,7 +28,7 @@ cdef extern from *:
     int lowest_bit "__builtin_ctzll"(unsigned long long v) noexcept nogil
 
 cdef enum:
-    AHEAD = 16                  # groups whose rows are fetched before they are read
+    AHEAD = 32                  # groups whose rows are fetched before they are read
     SLACK = 8                   # readable bytes after the last row
     SPARSE = 64                 # below one in so many, chosen filters are probed one by one
     TILE = 64                   # rows written at a time while transposing

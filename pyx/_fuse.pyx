@@ -193,8 +193,8 @@ cdef class BinaryFuse:
     def build(cls, keys, *, bint round_segments=False, uint64_t sized_for=0, uint64_t first_seed=0):
         """The filter of a set of uint64 keys; repeats are removed first.
 
-        ``round_segments``: allow up to 8 % more segments, so that filters of like size share
-        one shape and are probed together (see ``FilterSet``).
+        ``round_segments``: allow up to 4 % more segments (or one more), so that filters of like
+        size share one shape and are probed together (see ``FilterSet``).
         ``sized_for``: take the shape of at least so many keys. ``first_seed``: number of the
         first seed tried.
         """

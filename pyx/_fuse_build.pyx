@@ -75,10 +75,10 @@ cdef inline uint64_t _splitmix(uint64_t state, uint64_t index) noexcept nogil:
 
 
 cdef uint64_t _round_up(uint64_t segments) noexcept nogil:
-    """The next of the segment counts 1, 2, ... 13, 15, 17, ... that grow by at least 8 %."""
+    """The next of the segment counts 1, 2, ... 26, 28, 30, ... that grow by at least 4 %."""
     cdef uint64_t step = 1
     while step < segments:
-        step = max(step + 1, (step * 108 + 99) // 100)
+        step = max(step + 1, (step * 104 + 99) // 100)
     return step
 
 
