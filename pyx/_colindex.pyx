@@ -94,7 +94,7 @@ cdef class IndexBlock:
         if self.keys == NULL:
             with gil:
                 raise MemoryError()
-        self.keys[0] = first + <int64_t>plane_at(planes, self.size, width, 0)
+        self.keys[0] = <int64_t>(<uint64_t>first + plane_at(planes, self.size, width, 0))
         for i in range(1, self.size):
             self.keys[i] = <int64_t>(
                 <uint64_t>self.keys[i - 1] + plane_at(planes, self.size, width, i)

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from indextables.columnindex.paths import sidecar_path
 from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, StorageError
 from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
@@ -154,9 +155,12 @@ def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
             version=version,
             hint="Run DOCTOR, then CHECKPOINT INDEXTABLES",
         ) from error
-    yield from snapshot.paths.to_pylist()
+    paths = snapshot.paths.to_pylist()
+    yield from paths
     yield from (x.path for x in snapshot.xrefs)
     yield from (f.path for f in snapshot.indexes.files.values())
+    for definition in snapshot.indexes.definitions.values():
+        yield from (sidecar_path(definition.id, path) for path in paths)
 
 
 def _listed_by(action: object) -> Iterable[str]:
