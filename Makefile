@@ -53,8 +53,9 @@ lint: $(NATIVE) $(STAMP) ## ruff, cython-lint, mypy --strict
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/mypy
 
-test: lint ## lint, types, then every test
+test: lint ## lint, types, every test, every benchmark on small data
 	$(BIN)/python -m pytest tests
+	@$(MAKE) --no-print-directory bench-short
 
 oracle: $(NATIVE) $(STAMP) ## pruned rows against all rows, N random pairs
 	$(BIN)/python tests/planner/run_oracle.py $(N)

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -87,11 +89,12 @@ def simulate(path: str, splits: int) -> float:
 
 
 def pretended(model: AddFile, splits: int) -> Iterator[AddFile]:
+    rng = random.Random(4)
     for split in range(REAL, splits):
         low, high = split * ROWS, split * ROWS + ROWS - 1
         yield replace(
             model,
-            path=f"part-{split:08d}-0000-4000-8000-000000000000.split",
+            path=f"part-{uuid.UUID(int=rng.getrandbits(128), version=4)}.split",
             min_values={**(model.min_values or {}), "id": str(low), "host": "host-0000000"},
             max_values={**(model.max_values or {}), "id": str(high), "host": "host-1000002"},
             added_at_version=None,

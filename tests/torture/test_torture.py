@@ -9,7 +9,7 @@ from run_torture import torture
 from torture_world import Shape, World
 
 SHORT = Shape(rounds=2, steps=6)
-LIVES = 16
+LIVES = 12
 
 
 @pytest.mark.parametrize("life", range(LIVES))
