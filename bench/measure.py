@@ -13,7 +13,7 @@ from typing import Any
 
 SHORT = os.environ.get("BENCH_SHORT") == "1"
 SHORT_ROUNDS = 2
-LEFT_OUT_OF_SHORT = frozenset(("spark",))  # its session alone takes most of the time there is
+LEFT_OUT_OF_SHORT = frozenset(("spark", "xref_spark"))  # a session alone takes most of the time
 SHORT_ENVIRONMENT = {
     "BENCH_ROWS": "20000",
     "BENCH_ROUNDS": "1",
