@@ -156,10 +156,10 @@ def output_schema(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema
 def in_order(run: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
     """``run`` over the items in threads, a few ahead; results in order, errors at once."""
     waiting = deque(items)
-    count = min(workers or os.cpu_count() or 1, len(waiting))
-    if count <= 1:
+    if len(waiting) <= 1 or workers == 1:
         yield from map(run, waiting)
         return
+    count = min(workers or os.cpu_count() or 1, len(waiting))
     with ThreadPoolExecutor(count, thread_name_prefix="indextables") as pool:
         running: deque[Future[R]] = deque()
         try:
