@@ -18,6 +18,7 @@ from typing import Any
 
 warnings.simplefilter("ignore")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 ROWS = int(os.environ.get("INDEXTABLES_DEMO_ROWS", "300000"))
 ROWS_PER_SPLIT = 1500
@@ -34,6 +35,7 @@ def start_spark(folder: str) -> Any:
         SparkSession.builder.master("local[2]")
         .appName("indextables demo")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.warehouse.dir", folder)
         .getOrCreate()
