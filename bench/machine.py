@@ -58,6 +58,7 @@ def context() -> dict[str, Any]:
         "memory_gb": round(memory_gb(), 1),
         "system": f"{platform.system()} {platform.release()}",
         "versions": versions(),
+        "load": round(os.getloadavg()[0], 1),
         "settings": settings,
     }
 

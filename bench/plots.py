@@ -21,8 +21,8 @@ COLOURS = {
     "parquet": "#7f7f7f",
     "pyarrow": "#7f7f7f",
 }
-NEEDLE = ("needle request_id", "One row of a table by its id", 1e3, "ms")
-INGEST = ("write with indices", "Writing the rows, indices included", 1.0, "s CPU")
+NEEDLE = ("needle request_id", "One row of a table by its id", 1e3, "ms CPU")
+INGEST = ("write with indices", "Writing the rows, with indices but for Parquet", 1.0, "s CPU")
 Points = Sequence[dict[str, Any]]
 
 
@@ -73,7 +73,7 @@ def _curves(path: Path, points: Points, plot: str, labels: tuple[str, str, str])
         axes.plot(xs, ys, "o-", label=name, color=COLOURS.get(name), markersize=4)
     axes.set(xscale="log", yscale="log", title=labels[0], xlabel=labels[1], ylabel=labels[2])
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _save(figure, path)
 
 

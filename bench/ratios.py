@@ -150,8 +150,10 @@ def write_suite(
     context: dict[str, Any],
     series: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Keep a run; lines and points it did not measure stay as an earlier run left them."""
+    """Keep a run; what it did not measure stays as an earlier run of the same settings left it."""
     before = read_suite(path)
+    if before.get("context", {}).get("settings", {}) != context.get("settings", {}):
+        before = {}
     merged = {line_of(row).key: row for row in before.get("lines", [])}
     merged |= {line.key: asdict(line) for line in lines}
     points = {_point(row): row for row in before.get("series", [])}

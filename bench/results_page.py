@@ -18,8 +18,20 @@ TITLES = {
     "rows": "Rows of a split (Lance, Parquet)",
     "columnindex": "Column indexes (pyarrow, DuckDB, tantivy)",
     "spark": "Spark (Parquet)",
+    "xref_spark": "Spark with cross-references on and off",
     "maintenance": "Maintenance",
     "storage": "Object stores (s3fs)",
+}
+NOTES = {
+    "table": "Processor time of the whole process, all threads added up. DuckDB and pyarrow use "
+    "every processor, so by the clock they are faster than shown, up to twice on two.",
+    "curves": "The file list is in memory for us and deltalake; pyiceberg reads its manifests for "
+    "every plan.",
+    "planner": "The file list is in memory and the same question is asked again and again, so its "
+    "text is parsed once; the next section asks a new one each time.",
+    "log": "Processor time in fresh processes, imports not counted.",
+    "spark": "By the clock, since Spark works in other processes.",
+    "xref_spark": "By the clock, since Spark works in other processes.",
 }
 PLOTS = {
     "planning.svg": "Planning time by number of splits",
@@ -81,7 +93,12 @@ def section(name: str, suite: dict[str, Any]) -> str:
     context = suite.get("context", {})
     chosen = ", ".join(f"`{k}={v}`" for k, v in context.get("settings", {}).items())
     if context:
-        rows += [f"`bench/test_{name}.py`, {context['when']}{'; ' + chosen if chosen else ''}", ""]
+        load = f"; load {context['load']} at the end" if "load" in context else ""
+        chosen = f"; {chosen}" if chosen else ""
+        rows += [f"`bench/test_{name}.py`, {context['when']}{chosen}{load}", ""]
+    else:
+        rows += [f"`bench/test_{name}.py`, kept without its date", ""]
+    rows += [text + "\n" for text in (NOTES.get(name), context.get("note")) if text]
     lines = lines_of(suite)
     if not lines:
         return "\n".join([*rows, "Points of the plots only.", ""])

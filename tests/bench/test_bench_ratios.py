@@ -83,6 +83,13 @@ def test_runs_of_a_part_keep_the_rest(tmp_path: Path) -> None:
     assert "| needle | 2 s | 10 s (duckdb) | 0.7 | ≤ 1 | yes |" in text
 
 
+def test_runs_of_another_size_replace_what_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    write_suite(path, [SLOW, RATE], {"settings": {}})
+    write_suite(path, [at(SLOW, 0.7)], {"settings": {"BENCH_ROWS": "1000"}})
+    assert [line.ratio for line in read_lines(tmp_path)] == [0.7]
+
+
 def test_the_baseline_comes_back_as_it_was(tmp_path: Path) -> None:
     write_baseline(tmp_path / "b.json", "a machine", [SLOW, RATE])
     machine, lines = read_baseline(tmp_path / "b.json")
