@@ -176,7 +176,24 @@ def read_baseline(path: Path) -> tuple[str, list[Line]]:
     return found["machine"], [line_of(row) for row in found["lines"]]
 
 
-def write_baseline(path: Path, machine: str, lines: Iterable[Line]) -> None:
+def baseline_settings(path: Path) -> dict[str, dict[str, str]]:
+    """The sizes each suite of the baseline was run with; a check must use the same."""
+    found: dict[str, dict[str, str]] = json.loads(path.read_text(encoding="utf-8")).get(
+        "suites", {}
+    )
+    return found
+
+
+def settings_of(folder: Path) -> dict[str, dict[str, str]]:
+    """The settings of every kept suite that had any."""
+    found = {p.stem: read_suite(p).get("context", {}).get("settings", {}) for p in folder.iterdir()}
+    return {suite: found[suite] for suite in sorted(found) if found[suite]}
+
+
+def write_baseline(
+    path: Path, machine: str, lines: Iterable[Line], suites: dict[str, dict[str, str]] | None = None
+) -> None:
     rows = [asdict(line) for line in sorted(best([list(lines)]), key=lambda line: line.key)]
-    text = json.dumps({"machine": machine, "lines": rows}, indent=1, ensure_ascii=False)
+    whole = {"machine": machine, "suites": suites or {}, "lines": rows}
+    text = json.dumps(whole, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@
 
 Each suite runs in a process of its own. ``--check`` runs the suites that lost again, up to three
 runs in all, and compares the best of each line; the files of a check go to a folder of their own.
+A suite is checked with the sizes its baseline was measured with.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from pathlib import Path
 from machine import processor
 from ratios import (
     Line,
+    baseline_settings,
     best,
     losses,
     not_measured,
     read_baseline,
     read_lines,
     read_suite,
+    settings_of,
     write_baseline,
 )
 
@@ -41,11 +44,11 @@ def suites() -> list[str]:
     return [path.stem.removeprefix("test_") for path in sorted(HERE.glob("test_*.py"))]
 
 
-def run(suite: str, results: Path = RESULTS) -> int:
+def run(suite: str, results: Path = RESULTS, settings: dict[str, str] | None = None) -> int:
     """One suite in a process of its own; 0 when every answer was right."""
     print(f"== {suite}", flush=True)
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", f"bench/test_{suite}.py"]
-    environment = {**os.environ, "BENCH_RESULTS": str(results)}
+    environment = {**os.environ, **(settings or {}), "BENCH_RESULTS": str(results)}
     done = subprocess.run(command, cwd=HERE.parent, env=environment, check=False)
     return 0 if done.returncode == pytest_no_tests() else done.returncode
 
@@ -68,13 +71,15 @@ def write_page() -> None:
 def check(chosen: list[str]) -> int:
     """Run, compare with the baseline, run again what lost; how many losses stay."""
     machine, baseline = read_baseline(BASELINE)
+    sizes = baseline_settings(BASELINE)
     baseline = [line for line in baseline if line.suite in chosen]
     same = machine == processor()
     runs: list[list[Line]] = []
     waiting, broken = list(chosen), 0
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory() as folder:
-            broken += sum(run(suite, Path(folder)) != 0 for suite in waiting)
+            for suite in waiting:
+                broken += run(suite, Path(folder), sizes.get(suite)) != 0
             runs.append(read_lines(Path(folder)))
         found = losses(best(runs), baseline, same_machine=same)
         waiting = sorted({loss.line.suite for loss in found})
@@ -102,7 +107,7 @@ def main() -> int:
     if not (asked.page or asked.baseline):
         failed = sum(run(suite) != 0 for suite in chosen)
     if asked.baseline:
-        write_baseline(BASELINE, processor(), read_lines(RESULTS))
+        write_baseline(BASELINE, processor(), read_lines(RESULTS), settings_of(RESULTS))
     elif os.environ.get("BENCH_SHORT") != "1":
         write_page()
     return 1 if failed else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ratios import (
     Line,
+    baseline_settings,
     best,
     losses,
     not_measured,
@@ -91,7 +92,9 @@ def test_runs_of_another_size_replace_what_was_kept(tmp_path: Path) -> None:
 
 
 def test_the_baseline_comes_back_as_it_was(tmp_path: Path) -> None:
-    write_baseline(tmp_path / "b.json", "a machine", [SLOW, RATE])
+    sizes = {"table": {"BENCH_ROWS": "1000"}}
+    write_baseline(tmp_path / "b.json", "a machine", [SLOW, RATE], sizes)
+    assert baseline_settings(tmp_path / "b.json") == sizes
     machine, lines = read_baseline(tmp_path / "b.json")
     assert (machine, lines) == ("a machine", [RATE, SLOW])
 
