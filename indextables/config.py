@@ -354,7 +354,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("read.version", "int", None, "Version to read."),
     _s("read.timestamp", "str", None, "Moment to read."),
     _s("read.splitsPerTask", "str", "auto", "Splits per Spark task: a number or auto."),
-    _s("read.maxSplitsPerTask", "int", 8, "Upper limit of auto."),
+    _s("read.maxSplitsPerTask", "int", 256, "Upper limit of auto."),
     _s("read.batchRows", "int", 65_536, "Rows per Arrow batch."),
     _s("read.requireAggregatePushdown", "bool", False, "Fail where an aggregate cannot be pushed down."),
     _s("read.batchOptimization.*", "str", None, "Accepted for compatibility; ranges are always coalesced."),

@@ -30,6 +30,21 @@ def indexquery(column: Any, query: str) -> Any:
     return _search("indexquery", column, query)
 
 
+def textsearchall(query: str) -> Any:
+    """Rows of which any tokenised column fits the search string."""
+    return textsearch("*", query)
+
+
+def fieldmatchall(query: str) -> Any:
+    """Rows of which any untokenised column fits the search string."""
+    return fieldmatch("*", query)
+
+
+def indexqueryall(query: str) -> Any:
+    """Rows that fit the search string, every column being a default field."""
+    return indexquery("*", query)
+
+
 def score() -> Any:
     """The relevance of a row to the searches in WHERE; higher is better, 0 without a search."""
     from pyspark.sql import functions as f
@@ -43,7 +58,9 @@ def histogram(column: Any, width: float) -> Any:
 
     if width <= 0:
         raise ConfigError(f"the width of a histogram must be positive, not {width}")
-    return f.floor(_column(column).cast("double") / width).cast("double") * float(width)
+    value, most = _column(column).cast("double"), float("inf")
+    bucket = f.floor(value / width).cast("double") * float(width)
+    return f.when((value >= most) | (value <= -most), value).otherwise(bucket)
 
 
 def date_histogram(column: Any, width: str) -> Any:
@@ -55,8 +72,11 @@ def date_histogram(column: Any, width: str) -> Any:
         raise ConfigError(
             f"'{width}' is no width of time", hint="Use a number and ms, s, m, h or d"
         )
-    step = int(match[1]) * UNITS[match[2]]
-    micros = f.unix_micros(_column(column).cast("timestamp"))
+    step, moment = int(match[1]) * UNITS[match[2]], _column(column).cast("timestamp")
+    if step % UNITS["s"] == 0:
+        seconds = f.lit(step // UNITS["s"])
+        return (f.floor(moment.cast("bigint") / seconds) * seconds).cast("timestamp")
+    micros = f.unix_micros(moment)
     return f.timestamp_micros(micros - f.pmod(micros, f.lit(step)))
 
 
@@ -90,9 +110,12 @@ def _column(column: Any) -> Any:
 __all__ = [
     "date_histogram",
     "fieldmatch",
+    "fieldmatchall",
     "histogram",
     "indexquery",
+    "indexqueryall",
     "ranges",
     "score",
     "textsearch",
+    "textsearchall",
 ]

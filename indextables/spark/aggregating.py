@@ -1,133 +1,176 @@
 """Partial aggregates inside a task: one row per group instead of all rows.
 
 Spark merges the partial results of tasks, so a task only has to be exact for its own rows: COUNT,
-MIN, MAX and SUM per group. Spark's rules hold: NaN is the greatest number, SUM of integers is a
-BIGINT and an overflow is an error, NULLs do not count. What cannot be kept to those rules
-(DISTINCT, sums of decimals, keys of floating type, nested values) is not accepted and Spark
-computes it.
+MIN, MAX and SUM per group, the group keys and measures being columns, fields of structs or
+expressions that ``computing`` knows. Spark's rules hold: NaN is the greatest number, ``-0.0`` is
+zero, SUM of whole numbers is a BIGINT and an overflow is an error, NULLs do not count. Spark reads
+a partial sum of decimals as the type of the column; a sum too wide for it goes over as several
+rows that add up. DISTINCT is Spark's.
+
+The rows of small splits are gathered before they are grouped, for grouping has a price per call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from indextables.errors import EvaluationError
+from indextables.spark.computing import Computed
+from indextables.splits.aggregate import batch_partial, empty_partial
+from indextables.splits.aggregates import Aggregation as Grouping
+from indextables.splits.aggregates import Metric, Partial, Terms, finalize, group_states, merge
 
-MOST_LONG = 2**63
-_FLUSH_ROWS = 1_000_000
+GATHERED_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One function over one column; ``column`` of ``None`` is COUNT(*)."""
+    """One function over one expression; ``measure`` of ``None`` is COUNT(*)."""
 
     function: str
-    column: str | None
+    measure: Computed | None
     name: str
     dtype: pa.DataType
 
     @property
-    def merge(self) -> str:
-        """The Arrow function that merges partial results of this one."""
-        return {"count": "sum", "sum": "sum", "min": "min", "max": "max"}[self.function]
+    def text(self) -> str:
+        return f"{self.function}({self.measure.text if self.measure else '*'})"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One expression to group by, and the name of its column in the result."""
+
+    value: Computed
+    name: str
+
+    @property
+    def column(self) -> str | None:
+        """The column of the table that it is, if it is one."""
+        node = self.value.node
+        return node["path"][0] if node["op"] == "field" and len(node["path"]) == 1 else None
 
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Aggregates by groups of plain columns."""
+    """Aggregates by groups."""
 
-    keys: tuple[str, ...]
+    keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns the aggregation reads."""
-        read = [*self.keys, *(a.column for a in self.aggregates if a.column is not None)]
-        return tuple(dict.fromkeys(read))
+        found = [name for key in self.keys for name in key.value.columns]
+        found += [name for a in self.aggregates if a.measure for name in a.measure.columns]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def counts_rows(self) -> bool:
+        """Is COUNT(*) all that is asked?"""
+        return all(a.measure is None for a in self.aggregates)
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """The same over columns that hold the keys and measures already computed."""
+        fields = [pa.field(k.name, k.value.dtype) for k in self.keys]
+        fields += [pa.field(a.name, a.measure.dtype) for a in self.aggregates if a.measure]
+        metrics = [
+            Metric(a.function, a.name if a.measure else None, a.text) for a in self.aggregates
+        ]
+        return Grouping(tuple(metrics), tuple(Terms(k.name) for k in self.keys), pa.schema(fields))
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One batch with the partial results of all rows."""
-        partial = [self._partial(batch) for batch in batches if batch.num_rows]
-        if not partial:
-            if not self.keys:
-                yield self._nothing()
+        """One batch with the partial results of all rows; none without rows to group."""
+        partials = [self._partial(batch) for batch in gathered(batches, GATHERED_ROWS)]
+        if not self.keys:
+            partials.append(empty_partial(self.grouping))
+        if partials:
+            yield from self.finished(merge(partials))
+
+    def counted(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The partial result where only rows are counted and their number is known."""
+        states = {"rows": pa.array([rows], pa.int64())}
+        return self.finished(group_states(self.grouping, [], states))
+
+    def _partial(self, batch: pa.RecordBatch) -> Partial:
+        arrays = [key.value.over(batch) for key in self.keys]
+        arrays += [a.measure.over(batch) for a in self.aggregates if a.measure is not None]
+        found = pa.RecordBatch.from_arrays(arrays, schema=self.grouping.schema)
+        return batch_partial(self.grouping, found)
+
+    def finished(self, partial: Partial) -> Iterator[pa.RecordBatch]:
+        """The rows that Spark merges."""
+        table = finalize(partial)
+        names = [key.name for key in self.keys] + [a.name for a in self.aggregates]
+        table = in_pieces(table.rename_columns(names), self.aggregates)
+        columns = [table.column(i) for i in range(len(self.keys))]
+        columns += [table.column(a.name).cast(a.dtype) for a in self.aggregates]
+        yield from pa.table(columns, names=names).combine_chunks().to_batches()
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Small batches joined until they have this many rows; the order stays."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield joined(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield joined(waiting)
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one schema as one; those without columns keep their rows."""
+    if len(batches) == 1:
+        return batches[0]
+    if not batches[0].num_columns:
+        filler = pa.nulls(sum(b.num_rows for b in batches))
+        return pa.RecordBatch.from_arrays([filler], ["_"]).select([])
+    return pa.concat_batches(batches)
+
+
+def in_pieces(table: pa.Table, aggregates: Sequence[Aggregate]) -> pa.Table:
+    """The table with each sum of decimals that is too wide as rows that add up to it."""
+    limits = {
+        a.name: (Decimal(10) ** a.dtype.precision - 1).scaleb(-a.dtype.scale)
+        for a in aggregates
+        if a.function == "sum" and pa.types.is_decimal(a.dtype)
+    }
+    if not limits:
+        return table
+    rows = table.to_pylist()
+    if all(abs(row[n] or 0) <= most for row in rows for n, most in limits.items()):
+        return table
+    counts = [a.name for a in aggregates if a.function == "count"]
+    sums = [a.name for a in aggregates if a.function == "sum"]
+    found = [part for row in rows for part in _pieces(row, limits, counts, sums)]
+    return pa.Table.from_pylist(found, schema=table.schema)
+
+
+def _pieces(
+    row: dict[str, Any], limits: Mapping[str, Decimal], counts: list[str], sums: list[str]
+) -> Iterator[dict[str, Any]]:
+    left = {name: row[name] for name in limits}
+    while True:
+        step = {
+            n: None if v is None else max(min(v, limits[n]), -limits[n]) for n, v in left.items()
+        }
+        yield {**row, **step}
+        left = {n: None if v is None else v - (step[n] or 0) for n, v in left.items()}
+        if not any(left.values()):
             return
-        merged = self._merged(pa.concat_tables(partial))
-        yield from merged.combine_chunks().to_batches()
-
-    def _partial(self, batch: pa.RecordBatch) -> pa.Table:
-        columns = {k: batch.column(k) for k in self.keys}
-        for a in self.aggregates:
-            columns[a.name] = _contribution(batch, a)
-        return self._merged(pa.table(columns))
-
-    def _merged(self, table: pa.Table) -> pa.Table:
-        for a in self.aggregates:
-            if a.function == "sum" and pa.types.is_integer(a.dtype):
-                _check_sum(table.column(a.name), a)
-        specs = [(a.name, a.merge) for a in self.aggregates]
-        if self.keys:
-            found = table.group_by(list(self.keys), use_threads=False).aggregate(specs)
-        else:
-            found = pa.table({f"{n}_{how}": [_global(table, n, how)] for n, how in specs})
-        arrays = [found.column(k) for k in self.keys]
-        arrays += [_restored(found.column(f"{a.name}_{a.merge}"), a) for a in self.aggregates]
-        return pa.table(arrays, names=[*self.keys, *(a.name for a in self.aggregates)])
-
-    def _nothing(self) -> pa.RecordBatch:
-        values = [
-            pa.array([0 if a.function == "count" else None], a.dtype) for a in self.aggregates
-        ]
-        return pa.RecordBatch.from_arrays(values, names=[a.name for a in self.aggregates])
-
-
-def _global(table: pa.Table, name: str, how: str) -> Any:
-    column = table.column(name)
-    return {"sum": pc.sum, "min": pc.min, "max": pc.max}[how](column).as_py()
-
-
-def _contribution(batch: pa.RecordBatch, aggregate: Aggregate) -> pa.Array:
-    """What each row adds to the aggregate."""
-    if aggregate.column is None:
-        return pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
-    values = batch.column(aggregate.column)
-    if aggregate.function == "count":
-        return pc.cast(pc.is_valid(values), pa.int64())
-    if aggregate.function == "sum":
-        return pc.cast(values, aggregate.dtype)
-    return _ordered(values)
-
-
-def _ordered(values: pa.Array) -> pa.Array:
-    """The values in a type whose plain order is Spark's."""
-    if pa.types.is_boolean(values.type):
-        return pc.cast(values, pa.int8())
-    return values
-
-
-def _restored(column: pa.ChunkedArray, aggregate: Aggregate) -> pa.ChunkedArray:
-    return column if column.type == aggregate.dtype else column.cast(aggregate.dtype)
-
-
-def _check_sum(column: pa.ChunkedArray, aggregate: Aggregate) -> None:
-    """Arrow's sums wrap round; Spark's fail."""
-    bounds = pc.min_max(column)
-    low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    if low is None:
-        return
-    if max(abs(low), abs(high)) * len(column) >= MOST_LONG:
-        exact = pc.sum(pc.cast(column, pa.decimal128(38, 0))).as_py()
-        spread = pc.sum(pc.abs(column.cast(pa.float64(), safe=False))).as_py()
-        if abs(int(exact)) >= MOST_LONG or spread >= MOST_LONG:
-            raise EvaluationError(
-                f"the sum of '{aggregate.column}' overflows a BIGINT",
-                hint="Sum it as a decimal: sum(cast(column AS DECIMAL(38,0)))",
-            )
+        row = {**row, **dict.fromkeys(counts, 0), **dict.fromkeys(sums)}
 
 
 _KEY_TYPES = (
@@ -137,57 +180,62 @@ _KEY_TYPES = (
     pa.types.is_date,
     pa.types.is_timestamp,
     pa.types.is_decimal,
+    pa.types.is_floating,
 )
 
 
 def supported(
-    schema: pa.Schema, keys: Sequence[Sequence[str]], functions: Sequence[dict[str, Any]]
+    schema: pa.Schema,
+    keys: Sequence[Mapping[str, Any]],
+    functions: Sequence[Mapping[str, Any]],
+    ansi: bool = True,
 ) -> Aggregation | None:
     """The aggregation, when tasks can compute it exactly."""
-    names = [_column(schema, key) for key in keys]
-    if any(n is None or not _is_key(schema.field(n).type) for n in names):
+    values = [Computed.of(key, schema, ansi) for key in keys]
+    made = [
+        Key(value, f"key_{i}")
+        for i, value in enumerate(values)
+        if value is not None and _is_key(value.dtype)
+    ]
+    found = [_aggregate(schema, f, f"agg_{i}", ansi) for i, f in enumerate(functions)]
+    aggregates = [a for a in found if a is not None]
+    if len(made) < len(values) or len(aggregates) < len(found):
         return None
-    found = []
-    for i, function in enumerate(functions):
-        aggregate = _aggregate(schema, function, f"agg_{i}")
-        if aggregate is None:
-            return None
-        found.append(aggregate)
-    return Aggregation(tuple(n for n in names if n is not None), tuple(found))
+    return Aggregation(tuple(made), tuple(aggregates))
 
 
 def _is_key(dtype: pa.DataType) -> bool:
     return any(test(dtype) for test in _KEY_TYPES)
 
 
-def _column(schema: pa.Schema, path: Sequence[str]) -> str | None:
-    if len(path) != 1:
-        return None
-    return next((n for n in schema.names if n.lower() == path[0].lower()), None)
-
-
-def _aggregate(schema: pa.Schema, function: dict[str, Any], name: str) -> Aggregate | None:
+def _aggregate(
+    schema: pa.Schema, function: Mapping[str, Any], name: str, ansi: bool
+) -> Aggregate | None:
     kind = function["function"].lower()
     if function.get("distinct"):
         return None
     if kind == "countstar":
         return Aggregate("count", None, name, pa.int64())
-    column = _column(schema, function.get("column") or ())
-    if column is None:
+    node = function.get("measure")
+    measure = Computed.of(node, schema, ansi) if node else None
+    if measure is None:
         return None
-    dtype = schema.field(column).type
     if kind == "count":
-        return Aggregate("count", column, name, pa.int64())
+        return Aggregate("count", measure, name, pa.int64())
     if kind == "sum":
-        return _sum(column, name, dtype)
-    if kind in ("min", "max") and _is_key(dtype):
-        return Aggregate(kind, column, name, dtype)
+        return _sum(measure, name, ansi)
+    if kind in ("min", "max") and _is_key(measure.dtype):
+        return Aggregate(kind, measure, name, measure.dtype)
     return None
 
 
-def _sum(column: str, name: str, dtype: pa.DataType) -> Aggregate | None:
-    if pa.types.is_integer(dtype):
-        return Aggregate("sum", column, name, pa.int64())
+def _sum(measure: Computed, name: str, ansi: bool) -> Aggregate | None:
+    """Without ANSI rules sums wrap round or become NULL, which is Spark's to do."""
+    dtype = measure.dtype
     if pa.types.is_floating(dtype):
-        return Aggregate("sum", column, name, pa.float64())
+        return Aggregate("sum", measure, name, pa.float64())
+    if ansi and pa.types.is_integer(dtype):
+        return Aggregate("sum", measure, name, pa.int64())
+    if ansi and pa.types.is_decimal(dtype):
+        return Aggregate("sum", measure, name, dtype)
     return None

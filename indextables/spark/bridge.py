@@ -28,6 +28,7 @@ from indextables.spark import aggregating
 from indextables.spark.aggregating import Aggregation
 from indextables.spark.scan import VIRTUAL, Request, Scan
 from indextables.spark.tables import SHARED
+from indextables.splits.aggregates import group_states
 from indextables.types import normalize_schema, schema_from_json, schema_to_json, type_to_json
 
 OK, FAILED, NOTHING = b"\0", b"\1", b"\2"
@@ -173,17 +174,17 @@ class Bridge:
     def _aggregation(self, scan: Scan, body: Mapping[str, Any]) -> Aggregation | None:
         if "aggregates" not in body:
             return None
-        schema = scan.table.snapshot.schema
-        return aggregating.supported(schema, body["groupBy"], body["aggregates"])
+        schema, ansi = scan.table.snapshot.schema, bool(body.get("ansi", True))
+        return aggregating.supported(schema, body["groupBy"], body["aggregates"], ansi)
 
     def _aggregate(self, body: Mapping[str, Any]) -> dict[str, Any]:
         scan = self._scan(body)
         found = self._aggregation(scan, body)
         if found is None or not scan.decides_all:
             return {"accepted": False}
-        answer: dict[str, Any] = {"accepted": True, "schema": _result_schema(scan, found)}
-        counts_rows = all(a.column is None for a in found.aggregates) and not found.keys
-        known = self._planned(body)[1].count() if counts_rows else None
+        answer: dict[str, Any] = {"accepted": True, "schema": _result_schema(found)}
+        counts = found.counts_rows and not found.keys
+        known = self._planned(body)[1].count() if counts else None
         if known is not None:
             answer["rows"] = [[known] * len(found.aggregates)]
         return answer
@@ -192,7 +193,8 @@ class Bridge:
         from indextables.spark.describing import summary
 
         scan, plan = self._planned(body)
-        return {"text": summary(scan, plan, body, self.layer)}
+        aggregation = self._aggregation(scan, body)
+        return {"text": summary(scan, plan, body.get("limit"), aggregation, self.layer)}
 
     def _statistics(self, body: Mapping[str, Any]) -> dict[str, Any]:
         scan, plan = self._planned(body)
@@ -272,9 +274,8 @@ def _virtual(request: Request) -> dict[str, Any]:
     }
 
 
-def _result_schema(scan: Scan, aggregation: Aggregation) -> dict[str, Any]:
-    schema = scan.table.snapshot.schema
-    pairs = [(k, schema.field(k).type) for k in aggregation.keys]
+def _result_schema(aggregation: Aggregation) -> dict[str, Any]:
+    pairs = [(key.name, key.value.dtype) for key in aggregation.keys]
     pairs += [(a.name, a.dtype) for a in aggregation.aggregates]
     fields = [
         {"name": n, "type": type_to_json(t), "nullable": True, "metadata": {}} for n, t in pairs
@@ -284,24 +285,23 @@ def _result_schema(scan: Scan, aggregation: Aggregation) -> dict[str, Any]:
 
 def counts_by_partition(plan: Plan, aggregation: Aggregation | None) -> pa.RecordBatch | None:
     """COUNT(*) by partition columns, from the log alone where it can tell."""
-    if aggregation is None or any(a.column is not None for a in aggregation.aggregates):
+    if aggregation is None or not aggregation.counts_rows:
         return None
     snapshot = plan.snapshot
-    if not set(aggregation.keys) <= set(snapshot.partition_columns) or plan.count() is None:
+    names = [key.column or "" for key in aggregation.keys]
+    if not set(names) <= set(snapshot.partition_columns) or plan.count() is None:
         return None
     from indextables.splits.partitions import partition_array
 
+    keys = []
+    for name in names:
+        codes, texts = snapshot.partition_codes(name)
+        dtype = snapshot.schema.field(name).type
+        values = pa.concat_arrays([partition_array(t, dtype, 1, name) for t in texts])
+        keys.append(values.take(pa.array(codes[plan.selection])))
     rows = pa.array(snapshot.num_records[plan.selection], pa.int64())
-    columns: dict[str, Any] = {}
-    for key in aggregation.keys:
-        codes, texts = snapshot.partition_codes(key)
-        dtype = snapshot.schema.field(key).type
-        values = pa.concat_arrays([partition_array(t, dtype, 1, key) for t in texts])
-        columns[key] = values.take(pa.array(codes[plan.selection]))
-    for a in aggregation.aggregates:
-        columns[a.name] = rows
-    merged = aggregation._merged(pa.table(columns)).combine_chunks()
-    return merged.to_batches()[0] if merged.num_rows else None
+    states = group_states(aggregation.grouping, keys, {"rows": rows})
+    return next(iter(aggregation.finished(states)), None)
 
 
 def spark_type(text: str) -> Any:

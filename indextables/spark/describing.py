@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from indextables.planner import Plan
+from indextables.spark.aggregating import Aggregation
 from indextables.spark.scan import Scan
 
 
-def summary(scan: Scan, plan: Plan, body: Mapping[str, Any], layer: int) -> str:
+def summary(
+    scan: Scan, plan: Plan, limit: int | None, aggregation: Aggregation | None, layer: int
+) -> str:
     """``indextables layer 2, v3, splits 2 of 100, ...``."""
     report = plan.report
     parts = [
@@ -23,17 +23,14 @@ def summary(scan: Scan, plan: Plan, body: Mapping[str, Any], layer: int) -> str:
     pushed = [repr(p) for p, a in zip(scan.predicates, scan.accepted, strict=True) if a]
     if pushed:
         parts.append(f"pushed [{', '.join(pushed)}]")
-    if body.get("limit") is not None:
-        parts.append(f"limit {body['limit']}")
-    if "aggregates" in body:
-        parts.append(f"aggregates [{_aggregates(body)}]")
+    if limit is not None:
+        parts.append(f"limit {limit}")
+    if aggregation is not None:
+        parts.append(f"aggregates [{_aggregates(aggregation)}]")
     return ", ".join(parts)
 
 
-def _aggregates(body: Mapping[str, Any]) -> str:
-    found = [
-        f"{a['function']}({'.'.join(a.get('column') or ('*',))})".lower()
-        for a in body["aggregates"]
-    ]
-    groups = [".".join(key) for key in body.get("groupBy", ())]
-    return ", ".join(found) + (f" by {', '.join(groups)}" if groups else "")
+def _aggregates(aggregation: Aggregation) -> str:
+    found = ", ".join(a.text for a in aggregation.aggregates)
+    groups = ", ".join(key.value.text for key in aggregation.keys)
+    return f"{found} by {groups}" if groups else found

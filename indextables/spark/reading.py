@@ -19,12 +19,13 @@ from pyspark.sql.types import StructType
 
 from indextables.expr.predicate import Predicate, TextMatch, leaves
 from indextables.planner.tasks import SplitTask
-from indextables.spark.aggregating import Aggregation
+from indextables.spark.aggregating import Aggregation, gathered
 from indextables.spark.options import Access
 from indextables.spark.tables import worker_store
 
 INDEX_ALL = "_indexall"
 SCORE = "_score"
+FULL_BATCH = 8192
 _settled = False
 
 
@@ -80,21 +81,23 @@ class TaskReader(DataSourceReader):  # type: ignore[misc]
             yield shaped(partition.known, wanted)
         if partition.task is None:
             return
-        for batch in self._rows(partition.task):
+        for batch in gathered(self._rows(partition.task), FULL_BATCH):
             yield shaped(batch, wanted)
 
     def _rows(self, task: SplitTask) -> Iterator[pa.RecordBatch]:
-        from indextables.table.execute import read_task
+        from indextables.table.execute import count_task, read_task
 
         store, config = worker_store(self.access), self.access.config
         if SCORE in self.output.fieldNames():
             yield from scored(store, task, self.schema, config)
             return
-        batches = read_task(store, task, self.schema, config)
-        if self.aggregation is None:
-            yield from batches
+        aggregation = self.aggregation
+        if aggregation is None:
+            yield from read_task(store, task, self.schema, config)
+        elif aggregation.counts_rows and not aggregation.keys:
+            yield from aggregation.counted(count_task(store, task, self.schema, config))
         else:
-            yield from self.aggregation.of(batches)
+            yield from aggregation.of(read_task(store, task, self.schema, config))
 
 
 def scored(store: Any, task: SplitTask, schema: pa.Schema, config: Any) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,8 @@
 """The SQL functions of a session: text searches and buckets.
 
 A text search is decided by the index alone. As a function it is a marker that the planner takes out
-of the query; should one ever reach a row, it raises. Buckets are plain SQL and right anywhere.
+of the query; should one ever reach a row, it raises. Buckets are plain SQL and right anywhere,
+spelled so that a scan can compute them (``computing``).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def _marker(name: str) -> Any:
 _HISTOGRAM = """
 CREATE OR REPLACE TEMPORARY FUNCTION indextables_histogram(value DOUBLE, width DOUBLE)
 RETURNS DOUBLE
-RETURN CASE WHEN width > 0 THEN floor(value / width) * width
+RETURN CASE WHEN width > 0 AND (value >= double('Infinity') OR value <= double('-Infinity'))
+            THEN value
+            WHEN width > 0 THEN floor(value / width) * width
             ELSE cast(raise_error('the width of indextables_histogram must be positive') AS DOUBLE)
        END
 """
@@ -67,13 +70,16 @@ def _date_histogram() -> str:
     cases = " ".join(f"WHEN '{unit}' THEN {micros}L" for unit, micros in UNITS.items())
     unit = f"CASE regexp_extract(width, '^([0-9]+)(ms|s|m|h|d)$', 2) {cases} END"
     step = f"({number} * {unit})"
+    seconds = f"cast({step} div 1000000 AS BIGINT)"
     wrong = (
         "raise_error('the width of indextables_date_histogram is a number and ms, s, m, h or d')"
     )
     return f"""
 CREATE OR REPLACE TEMPORARY FUNCTION indextables_date_histogram(value TIMESTAMP, width STRING)
 RETURNS TIMESTAMP
-RETURN CASE WHEN width RLIKE '^[1-9][0-9]*(ms|s|m|h|d)$'
+RETURN CASE WHEN width RLIKE '^[1-9][0-9]*(ms|s|m|h|d)$' AND {step} % 1000000 = 0
+            THEN cast(floor(cast(value AS BIGINT) / {seconds}) * {seconds} AS TIMESTAMP)
+            WHEN width RLIKE '^[1-9][0-9]*(ms|s|m|h|d)$'
             THEN timestamp_micros(
                 cast(unix_micros(value) - pmod(unix_micros(value), {step}) AS BIGINT))
             ELSE cast({wrong} AS TIMESTAMP) END

@@ -2,7 +2,9 @@
 
 ``message TEXTSEARCH 'a b'`` becomes ``textsearch(message, 'a b')``; FIELDMATCH and INDEXQUERY
 likewise, ``a NOT TEXTSEARCH 'x'`` becomes ``NOT textsearch(a, 'x')``, and ``* TEXTSEARCH 'x'``
-asks every field. The text is cut into tokens first, so strings, quoted names and comments are
+asks every field. Calls that name no column of the query are given one: ``textsearchall('x')`` asks
+every field too, and ``tantivy4spark_textsearch('a', 'x')``, whose column is a string, column ``a``.
+The text is cut into tokens first, so strings, quoted names and comments are
 never touched, and a word is an operator only between a column and a search string: a column may
 be called ``textsearch``.
 """
@@ -14,10 +16,11 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 OPERATORS = ("textsearch", "fieldmatch", "indexquery")
+OLD_PREFIX = "tantivy4spark_"
+EVERY = "_indexall"
 COMMANDS = (
-    "merge", "index", "describe", "desc", "purge", "drop", "checkpoint", "compact", "truncate",
-    "repair", "restore", "delete", "invalidate", "flush", "prewarm", "show", "create", "build",
-    "rebuild", "validate", "prewarm", "optimize", "vacuum", "alter", "analyze", "explain",
+    "merge", "purge", "drop", "checkpoint", "compact", "truncate", "repair", "index", "describe",
+    "invalidate", "flush", "prewarm", "delete", "restore", "doctor", "alter", "create", "reindex",
 )  # fmt: skip
 _TOKEN = re.compile(
     r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)"
@@ -43,7 +46,8 @@ def java_pattern() -> str:
     """A pattern for texts that may be ours; all others never leave the JVM."""
     blank = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
     commands = rf"^{blank}(?:{'|'.join(COMMANDS)})\b"
-    return rf"\b(?:{'|'.join(OPERATORS)})\b|indextables_|{commands}"
+    calls = rf"\b(?:{OLD_PREFIX})?(?:{'|'.join(OPERATORS)})(?:all)?\b"
+    return rf"{calls}|indextables_|{commands}"
 
 
 def is_command(text: str) -> bool:
@@ -67,22 +71,51 @@ def tokens(text: str) -> list[Token]:
 
 
 def rewritten(text: str) -> str:
-    """The text with every infix search as a function call."""
+    """The text with every search as a call on the column it asks."""
     found = tokens(text)
     pieces: list[str] = []
     at = 0
-    for i, token in enumerate(found):
-        if not _is_operator(found, i):
-            continue
-        negated = i > 0 and _is_word(found[i - 1], "not") and _ends_operand(found, i - 2)
-        last = i - 2 if negated else i - 1
-        first = _operand_start(found, last)
-        name, query = token.text.lower(), found[i + 1].text
-        column = text[found[first].start : found[last].end]
-        call = f"{name}({'_indexall' if column == '*' else column}, {query})"
-        pieces += [text[at : found[first].start], f"(NOT {call})" if negated else call]
-        at = found[i + 1].end
+    for i in range(len(found)):
+        edit = _operator_call(text, found, i) or _call_without_column(found, i)
+        if edit is not None:
+            start, end, call = edit
+            pieces += [text[at:start], call]
+            at = end
     return "".join(pieces) + text[at:]
+
+
+def _operator_call(text: str, found: list[Token], i: int) -> tuple[int, int, str] | None:
+    """Where an infix search stands, and the call it means."""
+    if not _is_operator(found, i):
+        return None
+    negated = _is_word(found[i - 1], "not") and _ends_operand(found, i - 2)
+    last = i - 2 if negated else i - 1
+    first = _operand_start(found, last)
+    column = text[found[first].start : found[last].end]
+    call = _call(found[i].text, EVERY if column == "*" else column, found[i + 1].text)
+    return found[first].start, found[i + 1].end, f"(NOT {call})" if negated else call
+
+
+def _call_without_column(found: list[Token], i: int) -> tuple[int, int, str] | None:
+    """Where a call stands whose arguments hold no column, and the call it means."""
+    name = found[i].text.lower().removeprefix(OLD_PREFIX)
+    plain = name.removesuffix("all")
+    if found[i].kind != "word" or plain not in OPERATORS:
+        return None
+    rest = found[i + 1 : i + 6]
+    kinds = [t.text if t.kind == "other" else t.kind for t in rest]
+    values = ("text", "marker")
+    if name != plain and kinds[:1] == ["("] and kinds[2:3] == [")"] and kinds[1] in values:
+        return found[i].start, rest[2].end, _call(plain, EVERY, rest[1].text)
+    named = kinds[:3] == ["(", "text", ","] and kinds[4:] == [")"] and kinds[3] in values
+    if name == plain and named:
+        column = rest[1].text[1:-1].replace("`", "``")
+        return found[i].start, rest[4].end, _call(plain, f"`{column}`", rest[3].text)
+    return None
+
+
+def _call(name: str, column: str, query: str) -> str:
+    return f"{name.lower()}({column}, {query})"
 
 
 def _is_operator(found: list[Token], i: int) -> bool:

@@ -4,7 +4,8 @@
 2. Tests of coded columns alone are looked up (``coded``). Otherwise the index says which rows can
    match (``predicates``), or a column index did (``row_hint``). If that is a large share of the
    split and the predicate needs no text, reading the filter columns is cheaper than listing rows:
-   the rows that coded tests leave are scanned instead.
+   the rows that coded tests leave are scanned instead. A reader of many splits
+   (``spare_index``) also scans a split of so few rows that opening its index costs more.
 3. What the index left open is evaluated on the filter columns of those rows alone.
 4. The other columns are read only for rows that survived.
 
@@ -44,6 +45,8 @@ from indextables.splits.search import FEW_ROWS
 Rows = NDArray[np.uint32]
 
 SCAN_SHARE = 0.03
+SCAN_ROWS = 4096
+FEW_COLUMNS = 3
 DENSE_SHARE = 0.3
 FIRST_ROWS = 4096
 FEW_CANDIDATES = 8
@@ -77,12 +80,14 @@ class SplitScan:
         schema: pa.Schema | None = None,
         partition_values: Mapping[str, str | None] | None = None,
         row_hint: NDArray[Any] | None = None,
+        spare_index: bool = False,
     ) -> None:
         table = schema if schema is not None else reader.schema
         self.reader = reader
         self.rows = reader.foreign.typed(table) if reader.is_foreign else reader.rows
         self.shaper = Shaper(self.rows.schema, table, partition_values or {}, reader.path)
         self.predicate = fold(predicate, self.shaper)
+        self._spare_index = spare_index
         self._hint = None if row_hint is None else np.asarray(row_hint, np.uint32)
         if not can_evaluate(self.predicate):
             raise PlanningError(f"the predicate cannot be evaluated here: {self.predicate!r}")
@@ -97,6 +102,8 @@ class SplitScan:
             return _Candidates(self._hint, predicate)
         if is_coded(predicate, self.reader):
             return self._hinted(coded_rows(predicate, self.reader), TRUE)
+        if self.spares_index:
+            return _Candidates(self._hint, predicate)
         session = self.reader.session()
         found = session.find(predicate)
         if self._prefers_scan(found.node, session):
@@ -119,6 +126,15 @@ class SplitScan:
         if self._hint is not None:
             rows = np.intersect1d(rows, self._hint)
         return _Candidates(rows, residual)
+
+    @property
+    def spares_index(self) -> bool:
+        """Is the index left closed, the filter columns being read faster than it is opened?"""
+        if not self._spare_index or self.reader.num_rows > SCAN_ROWS:
+            return False
+        if self.reader.has_open_index:
+            return False
+        return not any(isinstance(leaf, TextMatch) for leaf in leaves(self.predicate))
 
     def _prefers_scan(self, node: Node, session: Any) -> bool:
         if isinstance(node, All):
@@ -167,7 +183,7 @@ class SplitScan:
             yield from self._unfiltered(found.rows, columns, batch_rows, limit)
             return
         needed = [c for c in referenced_columns(found.residual) if self._is_known(c)]
-        if found.rows is not None and len(found.rows) <= FEW_CANDIDATES:
+        if self._reads_together(found, needed, columns):
             needed = self._with_columns(needed, columns)
         for rows, whole in self._pieces(found.rows, batch_rows, limit):
             filters = self._read(needed, rows, whole)
@@ -177,6 +193,14 @@ class SplitScan:
             if len(kept) == 0:
                 continue
             yield rows[kept], self._complete(columns, filters, needed, rows, kept, whole)
+
+    def _reads_together(
+        self, found: _Candidates, needed: Sequence[str], columns: Sequence[str]
+    ) -> bool:
+        """Is all read at once: of a few rows everything, of a small split a few columns?"""
+        if found.rows is not None and len(found.rows) <= FEW_CANDIDATES:
+            return True
+        return self.spares_index and len(set(columns) - set(needed)) <= FEW_COLUMNS
 
     def _with_columns(self, needed: list[str], columns: Sequence[str]) -> list[str]:
         """Both, each once: a second trip to the rows costs more than a few rows too many."""
@@ -276,13 +300,21 @@ def read_split(
     schema: pa.Schema | None = None,
     batch_rows: int | None = None,
     row_hint: NDArray[Any] | None = None,
+    spare_index: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a split that satisfy ``predicate``, in order, as batches of table columns.
 
     ``schema`` is the table's; ``row_hint`` are row numbers that a column index found.
     """
     values = reader.ref.partition_values if partition_values is None else partition_values
-    scan = SplitScan(reader, predicate, schema=schema, partition_values=values, row_hint=row_hint)
+    scan = SplitScan(
+        reader,
+        predicate,
+        schema=schema,
+        partition_values=values,
+        row_hint=row_hint,
+        spare_index=spare_index,
+    )
     names = list(scan.shaper.schema.names if columns is None else columns)
     if limit is not None and limit <= 0:
         return
@@ -296,15 +328,23 @@ def count_split(
     partition_values: Mapping[str, str | None] | None = None,
     schema: pa.Schema | None = None,
     row_hint: NDArray[Any] | None = None,
+    spare_index: bool = False,
 ) -> int:
     """How many rows of a split satisfy ``predicate``."""
     values = reader.ref.partition_values if partition_values is None else partition_values
-    scan = SplitScan(reader, predicate, schema=schema, partition_values=values, row_hint=row_hint)
+    scan = SplitScan(
+        reader,
+        predicate,
+        schema=schema,
+        partition_values=values,
+        row_hint=row_hint,
+        spare_index=spare_index,
+    )
     if scan.predicate == TRUE and row_hint is None:
         return reader.num_rows
     if row_hint is None and is_coded(scan.predicate, reader):
         return int(np.count_nonzero(coded_mask(scan.predicate, reader)))
-    if row_hint is None and not reader.is_foreign:
+    if row_hint is None and not reader.is_foreign and not scan.spares_index:
         session = reader.session()
         found = session.find(scan.predicate)
         known = session.count(found.node, reader.num_rows) if found.residual == TRUE else None

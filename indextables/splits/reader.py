@@ -42,7 +42,7 @@ from indextables.splits.zones import Zones, parse_zones
 from indextables.storage.base import Store
 from indextables.storage.diskcache import CachingStore, cached
 
-MAX_READERS = 256
+MAX_READERS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,11 @@ class SplitReader:
 
     def _open_index(self) -> OpenIndex:
         return workspace().get(self._key, self.source)
+
+    @property
+    def has_open_index(self) -> bool:
+        """Has a search opened the index, and is it open still?"""
+        return workspace().holds(self._key)
 
     def session(self, *, scored: bool = False) -> Session:
         """What one query needs: the open index and translators for it."""

@@ -140,6 +140,10 @@ class Workspace:
                 self._open.popitem(last=False)
         return found
 
+    def holds(self, key: Hashable) -> bool:
+        """Is the index of a split open?"""
+        return key in self._open
+
     def _folder(self) -> str:
         if self._base is None:
             _sweep(tempfile.gettempdir())

@@ -25,6 +25,9 @@ from indextables.storage.base import Store
 if TYPE_CHECKING:
     from indextables.table.table import Table
 
+FEW_SPLITS = 4
+"""A task of more splits than this does not open the indexes of small ones."""
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -52,6 +55,7 @@ def read_task(
             schema=schema,
             batch_rows=batch_rows or config["read.batchRows"],
             row_hint=_indexed_rows(store, reader, task, config),
+            spare_index=len(task.splits) > FEW_SPLITS,
         )
         for batch in batches:
             left = None if left is None else left - batch.num_rows
@@ -97,6 +101,7 @@ def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config)
                 partition_values=split.partition_values,
                 schema=schema,
                 row_hint=_indexed_rows(store, reader, task, config),
+                spare_index=len(task.splits) > FEW_SPLITS,
             )
         )
     return total

@@ -135,7 +135,16 @@ def test_a_limit_is_met_from_splits_that_match_whole(table: Table) -> None:
 
 @pytest.mark.parametrize(
     ("splits", "parallelism", "expected"),
-    [(1, 8, 1), (16, 8, 1), (17, 8, 1), (64, 8, 2), (65, 8, 3), (10_000, 8, 8), (0, 8, 1)],
+    [
+        (1, 8, 1),
+        (16, 8, 1),
+        (17, 8, 1),
+        (64, 8, 2),
+        (65, 8, 3),
+        (1000, 2, 125),
+        (10_000, 8, 256),
+        (0, 8, 1),
+    ],
 )
 def test_auto_splits_per_task(splits: int, parallelism: int, expected: int) -> None:
     assert splits_per_task(Config(), splits, parallelism) == expected

@@ -7,6 +7,7 @@ import sys
 import warnings
 from typing import Any
 
+import indextables.functions as it_functions
 import indextables.spark as it
 
 
@@ -45,6 +46,8 @@ def main(kind: str, folder: str) -> None:
         "where": it.read(spark, path, where="m textsearch 'w3'", columns=["id"]).count(),
         "view": None,
     }
+    plain = spark.read.format("indextables_python").load(path)
+    found["plain"] = [plain.filter("id = 5").count(), plain.count()]
     table.createOrReplaceTempView("v")
     query = "select id, (select count(*) from v) n from v where id = 3"
     found["view"] = [tuple(r) for r in spark.sql(query).collect()]
@@ -53,6 +56,9 @@ def main(kind: str, folder: str) -> None:
         query = "select count(*) from v where m TEXTSEARCH 'w3'"
         found["search"] = spark.sql(query).collect()[0][0]
         found["planned"] = plan is not None
+        found["function"] = table.filter(it_functions.textsearch("m", "w3")).count()
+        found["sums"] = table.groupBy("k").agg({"id": "sum"}).count()
+        found["state"] = spark.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").collect()[0].num_files
     print("RESULT " + json.dumps(found))
     spark.stop()
 

@@ -73,8 +73,9 @@ class World:
         )
         pq.write_table(self.data, self.parquet)
         spark.read.parquet(self.parquet).cache().createOrReplaceTempView("t_parquet")
-        self.frame("l1").createOrReplaceTempView("t_l1")
-        self.frame("l2").createOrReplaceTempView("t_l2")
+        for layer, splits in (("l1", "8"), ("l2", "4")):
+            few_tasks = {"spark.indextables.read.splitsPerTask": splits}
+            self.frame(layer, **few_tasks).createOrReplaceTempView(f"t_{layer}")
 
     def frame(self, layer: str, **options: Any) -> Any:
         name = "indextables" if layer == "l2" else "indextables_python"

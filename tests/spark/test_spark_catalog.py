@@ -78,6 +78,20 @@ def test_a_named_table_keeps_its_path(spark: Any, path: str) -> None:
         spark.sql("drop table named")
 
 
+def test_a_named_table_of_the_python_layer_says_that_its_path_is_lost(
+    spark: Any, path: str
+) -> None:
+    """Spark does not hand the path on to a Python source: no rows are read or written elsewhere."""
+    spark.sql("drop table if exists lost")
+    spark.sql(f"create table lost using indextables_python options (path '{path}')")
+    try:
+        for statement in ("select * from lost", "insert into lost values (1, 'v')"):
+            with pytest.raises(Exception, match="needs a path"):
+                spark.sql(statement).collect()
+    finally:
+        spark.sql("drop table lost")
+
+
 def test_a_named_table_with_a_location(spark: Any, tmp_path: Path) -> None:
     place = tmp_path / "loc"
     spark.sql("drop table if exists located")

@@ -41,18 +41,17 @@ def check(found: dict[str, Any]) -> None:
     assert found["groups"] == [["0", 100], ["1", 100]]
     assert found["where"] == sum(i % 7 == 3 for i in range(200))
     assert found["view"] == [[3, 200]]
+    assert found["plain"] == [1, 200]
+    assert found["layer"] == 2
+    assert found["search"] == found["function"] == found["where"]
+    assert found["sums"] == 2
+    assert found["state"] >= 10
 
 
 def test_local_cluster_with_two_workers(tmp_path: Path) -> None:
-    found = run("cluster", tmp_path)
-    check(found)
-    assert found["layer"] == 2
-    assert found["search"] == found["where"]
+    check(run("cluster", tmp_path))
 
 
 def test_spark_connect(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    found = run("connect", tmp_path)
-    check(found)
-    assert found["layer"] == 2
-    assert found["search"] == found["where"]
+    check(run("connect", tmp_path))

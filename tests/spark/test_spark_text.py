@@ -11,11 +11,14 @@ from spark_world import World
 from indextables.functions import (
     date_histogram,
     fieldmatch,
+    fieldmatchall,
     histogram,
     indexquery,
+    indexqueryall,
     ranges,
     score,
     textsearch,
+    textsearchall,
 )
 from indextables.spark.sqltext import rewritten
 
@@ -39,6 +42,11 @@ from indextables.spark.sqltext import rewritten
         ("a /* c */ TEXTSEARCH /* d */ 'x'", "textsearch(a, 'x')"),
         ("(a TEXTSEARCH 'x' OR b FIELDMATCH 'y')", "(textsearch(a, 'x') OR fieldmatch(b, 'y'))"),
         ("NOT a TEXTSEARCH 'x'", "NOT textsearch(a, 'x')"),
+        ("textsearchall('x') OR b = 1", "textsearch(_indexall, 'x') OR b = 1"),
+        ("tantivy4spark_indexqueryall(:q)", "indexquery(_indexall, :q)"),
+        ("tantivy4spark_fieldmatch('a', 'x')", "fieldmatch(`a`, 'x')"),
+        ("select textsearchall from t", "select textsearchall from t"),
+        ("textsearchall(", "textsearchall("),
     ],
 )
 def test_rewriting(text: str, wanted: str) -> None:
@@ -74,8 +82,16 @@ def test_every_field(world: World, spark: Any, tmp_path: Path) -> None:
     assert ids(spark.sql(query + "* TEXTSEARCH 'red'")) == [1, 2]
     assert ids(spark.sql(query + "not * TEXTSEARCH 'fox'")) == [2]
     assert ids(spark.sql(query + "_indexall TEXTSEARCH 'dog'")) == [2]
-    found = spark.read.format("indextables").load(path).filter(textsearch("*", "fox"))
-    assert ids(found) == [1]
+    for call in ("textsearchall('red')", "indexqueryall('red')", "not textsearchall('cat')"):
+        assert ids(spark.sql(query + call)) == [1, 2]
+    assert ids(spark.sql(query + "tantivy4spark_textsearchall('fox')")) == [1]
+    assert ids(spark.sql(query + "tantivy4spark_textsearch('a', 'fox') or id = 2")) == [1, 2]
+    table = spark.read.format("indextables").load(path)
+    assert ids(table.filter(textsearch("*", "fox"))) == [1]
+    assert ids(table.filter("textsearchall('fox')")) == [1]
+    assert ids(table.filter(textsearchall("fox") | indexqueryall("dog"))) == [1, 2]
+    with pytest.raises(Exception, match="tokenised"):
+        table.filter(fieldmatchall("red")).collect()
     with pytest.raises(Exception, match="tokenised"):
         spark.sql(f"select id from indextables.`{world.path}` where * TEXTSEARCH 'x'").collect()
 

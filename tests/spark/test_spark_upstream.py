@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,20 @@ def test_22_merge_keeps_all_rows(box: Box) -> None:
     assert {f.partition_values["p"] for f in table.snapshot.files()} == {"0", "1"}
 
 
+def test_23_a_damaged_split_is_skipped_and_kept(box: Box) -> None:
+    box.write("select id from range(40)", rows=10)
+    broken = Path(box.path, next(iter(open_table(box.path).snapshot.files())).path)
+    good = broken.read_bytes()
+    broken.write_bytes(b"\0" * len(good))
+    for _ in range(2):
+        box.spark.sql(f"MERGE SPLITS '{box.path}'").collect()
+        snapshot = open_table(box.path).snapshot
+        assert snapshot.num_files == 2
+        assert broken.name in {Path(f.path).name for f in snapshot.files()}
+    broken.write_bytes(good)
+    assert box.ids("true") == list(range(40))
+
+
 def test_24_purge_keeps_what_is_live(box: Box) -> None:
     box.write("select id from range(10)")
     box.write("select id from range(5)", mode="overwrite")
@@ -304,6 +319,20 @@ def test_25_truncated_history_keeps_the_data(box: Box) -> None:
     box.write("select id + 10 id from range(5)")
     open_table(box.path).checkpoint()
     assert box.ids("true") == list(range(15))
+
+
+def test_26_a_repaired_log_swaps_in(box: Box) -> None:
+    box.write("select id from range(40)", rows=10)
+    assert box.frame.count() == 40
+    Path(box.path, next(iter(open_table(box.path).snapshot.files())).path).unlink()
+    source, target = f"{box.path}/_transaction_log", f"{box.path}-new/_transaction_log"
+    statement = f"REPAIR INDEXFILES TRANSACTION LOG '{source}' AT LOCATION '{target}'"
+    result = box.spark.sql(statement).collect()[0]
+    assert (result.total_splits, result.missing_splits) == (4, 1)
+    shutil.rmtree(source)
+    shutil.move(target, source)
+    assert box.frame.count() == 30
+    assert len(box.ids("true")) == 30
 
 
 def test_27_concurrent_writers(box: Box) -> None:

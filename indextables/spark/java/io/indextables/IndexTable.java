@@ -63,6 +63,7 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
         }
         request.put("timeZone", conf.sessionLocalTimeZone());
         request.put("caseSensitive", conf.caseSensitiveAnalysis());
+        request.put("ansi", conf.ansiEnabled());
     }
 
     public String name() {

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -87,10 +86,11 @@ public class IndexTableScanBuilder
         ArrayNode groups = asked.putArray("groupBy");
         Expression[] keys = aggregation.groupByExpressions();
         for (int i = 0; i < keys.length; i++) {
-            if (!(keys[i] instanceof NamedReference)) {
+            JsonNode key = ConnectorJson.node(keys[i]);
+            if (key == null) {
                 return null;
             }
-            groups.add(name((NamedReference) keys[i]));
+            groups.add(key);
         }
         ArrayNode functions = asked.putArray("aggregates");
         AggregateFunc[] wanted = aggregation.aggregateExpressions();
@@ -99,11 +99,11 @@ public class IndexTableScanBuilder
             function.put("function", wanted[i].getClass().getSimpleName());
             function.put("distinct", wanted[i].toString().contains("DISTINCT"));
             Expression[] children = wanted[i].children();
-            if (children.length == 1 && children[0] instanceof NamedReference) {
-                function.set("column", name((NamedReference) children[0]));
-            } else if (children.length != 0) {
+            JsonNode measure = children.length == 1 ? ConnectorJson.node(children[0]) : null;
+            if (children.length != 0 && measure == null) {
                 return null;
             }
+            function.set("measure", measure);
         }
         return Bridge.ask("aggregate", asked);
     }
@@ -114,14 +114,5 @@ public class IndexTableScanBuilder
         return rows == null
             ? (Scan) new IndexTableScan(request, output)
             : (Scan) new KnownRows(request, output, rows);
-    }
-
-    private static ArrayNode name(NamedReference reference) {
-        ArrayNode out = Bridge.JSON.createArrayNode();
-        String[] parts = reference.fieldNames();
-        for (int i = 0; i < parts.length; i++) {
-            out.add(parts[i]);
-        }
-        return out;
     }
 }
