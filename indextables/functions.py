@@ -58,9 +58,9 @@ def histogram(column: Any, width: float) -> Any:
 
     if width <= 0:
         raise ConfigError(f"the width of a histogram must be positive, not {width}")
-    value, most = _column(column).cast("double"), float("inf")
+    value = _column(column).cast("double")
     bucket = f.floor(value / width).cast("double") * float(width)
-    return f.when((value >= most) | (value <= -most), value).otherwise(bucket)
+    return f.when(value - value != 0.0, value).otherwise(bucket)
 
 
 def date_histogram(column: Any, width: str) -> Any:

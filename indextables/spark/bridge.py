@@ -75,9 +75,15 @@ class Bridge:
             return FAILED + f"indextables failed to {verb}: {error!r}".encode()
 
     def plan(self, command: str, session: str) -> Any:
+        """The plan of a command's rows, or what went wrong as text."""
         if self._run_command is None or session not in self.sessions:
-            raise IndexTablesError("commands are not available in this session")
-        return self._run_command(command, self.sessions[session])
+            return "commands are not available in this session"
+        try:
+            return self._run_command(command, self.sessions[session])
+        except IndexTablesError as error:
+            return str(error)
+        except Exception as error:
+            return f"indextables failed to run {command!r}: {error!r}\n{traceback.format_exc()}"
 
     # -- tables ---------------------------------------------------------------------------------
 

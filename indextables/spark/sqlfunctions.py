@@ -57,8 +57,7 @@ def _marker(name: str) -> Any:
 _HISTOGRAM = """
 CREATE OR REPLACE TEMPORARY FUNCTION indextables_histogram(value DOUBLE, width DOUBLE)
 RETURNS DOUBLE
-RETURN CASE WHEN width > 0 AND (value >= double('Infinity') OR value <= double('-Infinity'))
-            THEN value
+RETURN CASE WHEN width > 0 AND value - value <> 0D THEN value
             WHEN width > 0 THEN floor(value / width) * width
             ELSE cast(raise_error('the width of indextables_histogram must be positive') AS DOUBLE)
        END

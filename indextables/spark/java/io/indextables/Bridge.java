@@ -59,7 +59,11 @@ public final class Bridge {
 
     /** The result of one of our own SQL commands, as a plan of its rows. */
     static Object plan(String command, String session) {
-        return target().plan(command, session);
+        Object made = target().plan(command, session);
+        if (made instanceof String) {
+            throw new IllegalArgumentException((String) made);
+        }
+        return made;
     }
 
     public static ObjectNode object() {
