@@ -4,6 +4,7 @@
 likewise, ``a NOT TEXTSEARCH 'x'`` becomes ``NOT textsearch(a, 'x')``, and ``* TEXTSEARCH 'x'``
 asks every field. Calls that name no column of the query are given one: ``textsearchall('x')`` asks
 every field too, and ``tantivy4spark_textsearch('a', 'x')``, whose column is a string, column ``a``.
+Calls of bucket functions become what they mean (``sqlbuckets``).
 The text is cut into tokens first, so strings, quoted names and comments are
 never touched, and a word is an operator only between a column and a search string: a column may
 be called ``textsearch``.
@@ -14,6 +15,8 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from indextables.spark.sqlbuckets import NAMES, called
 
 OPERATORS = ("textsearch", "fieldmatch", "indexquery")
 OLD_PREFIX = "tantivy4spark_"
@@ -76,8 +79,12 @@ def rewritten(text: str) -> str:
     pieces: list[str] = []
     at = 0
     for i in range(len(found)):
-        edit = _operator_call(text, found, i) or _call_without_column(found, i)
-        if edit is not None:
+        edit = (
+            _operator_call(text, found, i)
+            or _call_without_column(found, i)
+            or _bucket_call(text, found, i)
+        )
+        if edit is not None and edit[0] >= at:
             start, end, call = edit
             pieces += [text[at:start], call]
             at = end
@@ -111,6 +118,24 @@ def _call_without_column(found: list[Token], i: int) -> tuple[int, int, str] | N
     if name == plain and named:
         column = rest[1].text[1:-1].replace("`", "``")
         return found[i].start, rest[4].end, _call(plain, f"`{column}`", rest[3].text)
+    return None
+
+
+def _bucket_call(text: str, found: list[Token], i: int) -> tuple[int, int, str] | None:
+    """Where a call of a bucket function stands, and what it means."""
+    name = found[i].text.lower()
+    if name not in NAMES or found[i + 1 : i + 2] == [] or found[i + 1].text != "(":
+        return None
+    arguments, start, depth = [], found[i + 1].end, 0
+    for token in found[i + 1 :]:
+        mark = token.text if token.kind == "other" else ""
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(mark, 0)
+        if (mark == "," and depth == 1) or depth == 0:
+            arguments.append(text[start : token.start])
+            start = token.end
+        if depth == 0:
+            meaning = called(name, arguments)
+            return None if meaning is None else (found[i].start, token.end, meaning)
     return None
 
 

@@ -53,6 +53,16 @@ def test_rewriting(text: str, wanted: str) -> None:
     assert rewritten(text) == wanted
 
 
+def test_rewriting_of_buckets() -> None:
+    text = rewritten("select INDEXTABLES_histogram(f(a, 'x,)'), 5) from t")
+    assert text.startswith("select (CASE WHEN cast(( 5) AS DOUBLE) > 0 AND ")
+    assert "cast((f(a, 'x,)')) AS DOUBLE)" in text
+    assert text.endswith("END) from t")
+    for other in ("indextables_histogram(a)", "indextables_range(a, 'x')", "indextables_histogram(",
+                  "select indextables_range from t", "'indextables_histogram(a, 1)'"):  # fmt: skip
+        assert rewritten(other) == other
+
+
 def ids(frame: Any) -> list[int]:
     return sorted(r.id for r in frame.select("id").collect())
 
