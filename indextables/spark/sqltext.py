@@ -124,7 +124,9 @@ def _call_without_column(found: list[Token], i: int) -> tuple[int, int, str] | N
 def _bucket_call(text: str, found: list[Token], i: int) -> tuple[int, int, str] | None:
     """Where a call of a bucket function stands, and what it means."""
     name = found[i].text.lower()
-    if name not in NAMES or found[i + 1 : i + 2] == [] or found[i + 1].text != "(":
+    if name not in NAMES or [t.text for t in found[i + 1 : i + 2]] != ["("]:
+        return None
+    if i > 0 and _is_word(found[i - 1], "function"):
         return None
     arguments, start, depth = [], found[i + 1].end, 0
     for token in found[i + 1 :]:
