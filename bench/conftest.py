@@ -47,12 +47,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In the short form the sizes that suites keep as constants shrink."""
     if not measure.SHORT:
         return
-    items[:] = [item for item in items if suite_of(item) not in measure.LEFT_OUT_OF_SHORT]
+    items[:] = [item for item in items if is_in_short(item)]
     for item in items:
         module: Any = getattr(item, "module", None)
         for name, value in measure.SHORT_SIZES.get(suite_of(item), {}).items():
             assert hasattr(module, name), f"{item.path} has no constant {name}"
             setattr(module, name, value)
+
+
+def is_in_short(item: Any) -> bool:
+    name = item.originalname or item.name
+    return (
+        suite_of(item) not in measure.LEFT_OUT_OF_SHORT
+        and name not in measure.TESTS_LEFT_OUT_OF_SHORT
+    )
 
 
 def suite_of(item: Any) -> str:

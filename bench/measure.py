@@ -14,6 +14,7 @@ from typing import Any
 SHORT = os.environ.get("BENCH_SHORT") == "1"
 SHORT_ROUNDS = 2
 LEFT_OUT_OF_SHORT = frozenset(("spark", "xref_spark"))  # a session alone takes most of the time
+TESTS_LEFT_OUT_OF_SHORT = frozenset(("test_one_xref_term",))  # it needs a million splits
 SHORT_ENVIRONMENT = {
     "BENCH_ROWS": "20000",
     "BENCH_ROUNDS": "1",
