@@ -58,7 +58,7 @@ def main(kind: str, folder: str) -> None:
         found["planned"] = plan is not None
         found["function"] = table.filter(it_functions.textsearch("m", "w3")).count()
         found["sums"] = table.groupBy("k").agg({"id": "sum"}).count()
-        found["state"] = spark.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").collect()[0].num_files
+        found["state"] = spark.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").collect()[0].table_path
     print("RESULT " + json.dumps(found))
     spark.stop()
 
