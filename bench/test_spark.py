@@ -12,9 +12,7 @@ delta-spark, which is not part of this environment; Delta read without Spark wou
 from __future__ import annotations
 
 import os
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,29 +26,6 @@ ROUNDS = 5
 WRITTEN = 200_000
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pyspark.sql import SparkSession
-
-        import indextables.spark
-
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.memory", "2g")
-            .config("spark.sql.shuffle.partitions", "2")
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("OFF")
-        assert indextables.spark.register(session) == 2
-        yield session
-        session.stop()
 
 
 class Tables:

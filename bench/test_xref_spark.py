@@ -6,10 +6,7 @@ split is opened. Wall-clock times are the best of several runs that take turns.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,21 +22,6 @@ ROWS = 100
 OFF = {"spark.indextables.xref.query.enabled": "false"}
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pyspark.sql import SparkSession
-
-        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        indextables.register(session)
-        yield session
-        session.stop()
 
 
 @pytest.fixture(scope="module")
