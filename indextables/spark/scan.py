@@ -37,6 +37,7 @@ from indextables.spark.tables import SHARED, OpenTable
 INDEX_ALL = "_indexall"
 SCORE = "_score"
 VIRTUAL = (INDEX_ALL, SCORE)
+SMALL_TASK = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,27 @@ class Scan:
             if accepted
             for leaf in leaves(predicate)
         } | set(leaves(self.fixed))
-        return [replace(t, predicate=without_others(t.predicate, ours)) for t in plan.tasks]
+        found = [replace(t, predicate=without_others(t.predicate, ours)) for t in plan.tasks]
+        asked = str(self.table.config["read.splitsPerTask"]).strip().lower()
+        return packed(found) if asked == "auto" else found
+
+
+def packed(tasks: Sequence[SplitTask]) -> list[SplitTask]:
+    """Tasks that check the same joined while they stay small: starting one costs more than that."""
+    found: list[SplitTask] = []
+    for task in tasks:
+        last = found[-1] if found else None
+        if last is not None and _joins(last, task):
+            found[-1] = replace(last, splits=(*last.splits, *task.splits))
+        else:
+            found.append(task)
+    return found
+
+
+def _joins(one: SplitTask, other: SplitTask) -> bool:
+    same = one.predicate == other.predicate and one.limit == other.limit
+    plain = one.indexes is None and other.indexes is None
+    return same and plain and one.size + other.size <= SMALL_TASK
 
 
 def _is_accepted(predicate: Predicate) -> bool:

@@ -10,8 +10,12 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import EvaluationError
+from indextables.expr.predicate import FALSE, TRUE
+from indextables.planner.tasks import SplitTask
 from indextables.spark.aggregating import gathered, supported
 from indextables.spark.computing import Computed
+from indextables.spark.scan import SMALL_TASK, packed
+from indextables.splits.source import SplitRef
 
 NAN, INF = float("nan"), float("inf")
 BATCH = pa.RecordBatch.from_pydict(
@@ -144,3 +148,15 @@ def test_small_batches_are_joined_in_order() -> None:
     whole = pa.Table.from_batches(gathered(parts, 3))
     assert whole["at"].to_pylist() == BATCH["at"].to_pylist()
     assert [b.num_rows for b in gathered([p.select([]) for p in parts], 3)] == [3, 1]
+
+
+def test_small_tasks_are_joined() -> None:
+    def task(size: int, predicate: Any = TRUE) -> SplitTask:
+        return SplitTask((SplitRef(f"{size}", size),), predicate)
+
+    half = SMALL_TASK // 2
+    small = packed([task(10), task(20), task(half)])
+    assert [len(t.splits) for t in small] == [3]
+    assert [len(t.splits) for t in packed([task(half), task(half + 1), task(5)])] == [1, 2]
+    assert [len(t.splits) for t in packed([task(10), task(20, FALSE), task(30, FALSE)])] == [1, 2]
+    assert packed([]) == []
