@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,5 +16,6 @@ def union_rows(
     offsets: NDArray[np.int64],
     positions: NDArray[np.int64],
     num_rows: int,
+    make: Callable[[int], NDArray[np.uint32]] | None = None,
 ) -> NDArray[np.uint32]: ...
 def merge_texts(tables: Sequence[TextTable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

@@ -194,9 +194,12 @@ cdef uint64_t _total(
 
 def union_rows(
     const uint32_t[::1] rows, const int64_t[::1] offsets, const int64_t[::1] positions,
-    uint64_t num_rows,
+    uint64_t num_rows, make=None,
 ):
-    """The rows of the values at some distinct positions, ascending."""
+    """The rows of the values at some distinct positions, ascending.
+
+    ``make`` gives the array for so many rows, where not numpy shall.
+    """
     cdef uint64_t total = _total(rows, offsets, positions)
     cdef uint64_t size = (num_rows + 63) >> 6
     cdef uint64_t* words
@@ -206,8 +209,10 @@ def union_rows(
     cdef int state
     if total == 0:
         return np.empty(0, np.uint32)
-    found = np.empty(total + SLACK, np.uint32)
+    found = np.empty(total + SLACK, np.uint32) if make is None else make(total + SLACK)
     out = found
+    if <uint64_t>out.shape[0] < total + SLACK:
+        raise ValueError("too small an array")
     if total * SPARSE < num_rows:
         for i in range(positions.shape[0]):
             for row in range(offsets[positions[i]], offsets[positions[i] + 1]):

@@ -158,7 +158,7 @@ class Postings:
 
     def rows_of(self, positions: Int64s) -> Rows:
         """Rows of many values, ascending."""
-        return union_rows(self.rows, self.offsets, positions, self.num_rows)
+        return union_rows(self.rows, self.offsets, positions, self.num_rows, _warm)
 
     def without(self, gone: Rows) -> Postings:
         """The index of the rows that stay when some are taken out."""
@@ -172,6 +172,12 @@ class Postings:
         offsets = np.append(0, ends[kept + 1]).astype(np.int64)
         keys = self.keys.take(kept) if isinstance(self.keys, TextKeys) else self.keys[kept]
         return Postings(self.kind, keys, offsets, rows, nulls, int(stays.sum()))
+
+
+def _warm(count: int) -> Rows:
+    """An array in memory that Arrow kept: fresh pages cost more than filling them."""
+    found: Rows = np.frombuffer(pa.allocate_buffer(4 * count), np.uint32)
+    return found
 
 
 def build_postings(column: Any, name: str = "") -> Postings:
