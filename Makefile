@@ -11,7 +11,7 @@ N      ?= 20000
 MINUTES ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format build oracle torture bench bench-check bench-short docs clean
+.PHONY: help demo test lint types format build test-spark test-rest oracle torture bench bench-check bench-short docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -53,9 +53,15 @@ lint: $(NATIVE) $(STAMP) ## ruff, cython-lint, mypy --strict
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint pyx
 	$(BIN)/mypy
 
-test: lint ## lint, types, every test, every benchmark on small data
-	$(BIN)/python -m pytest tests
-	@$(MAKE) --no-print-directory bench-short
+test: lint $(PEERS) ## lint, types, every test, every benchmark on small data
+	@echo "== tests, two runs side by side; each prints when it is done (ten to fifteen minutes)"
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-rest test-spark bench-short
+
+test-spark: $(NATIVE) $(STAMP)
+	$(BIN)/python -m pytest tests/spark
+
+test-rest: $(NATIVE) $(STAMP)
+	$(BIN)/python -m pytest tests --ignore tests/spark
 
 oracle: $(NATIVE) $(STAMP) ## pruned rows against all rows, N random pairs
 	$(BIN)/python tests/planner/run_oracle.py $(N)

@@ -15,10 +15,11 @@ import indextables
 
 OPTIONS = {"spark.indextables.xref.autoIndex.enabled": "false"}
 CHILD = """
-import sys, time
+import signal, sys, time
 from indextables.storage.local import LocalStore
 from indextables.cli.main import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 call, *words = sys.argv[1:]
 really = getattr(LocalStore, call)
 
