@@ -22,6 +22,7 @@ import pyarrow as pa
 from indextables.config import PREFIX
 from indextables.errors import IndexTablesError, TableNotFoundError
 from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
 from indextables.mapping import DocMapping
 from indextables.planner import Plan
 from indextables.spark import aggregating
@@ -91,7 +92,7 @@ class Bridge:
         request = Request(body)
         may_be_missing = body.get("forWrite") or "declaredSchema" in body
         try:
-            snapshot = request.table().snapshot
+            snapshot = self._current(request)
         except TableNotFoundError:
             if not may_be_missing:
                 raise
@@ -106,7 +107,18 @@ class Bridge:
         }
 
     def _version(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"version": Request(body).table().snapshot.version}
+        return {"version": self._current(Request(body)).version}
+
+    def _current(self, request: Request) -> Snapshot:
+        """The snapshot asked for; scans of what stood at its path before it are forgotten."""
+        snapshot = request.table().snapshot
+        with self._lock:
+            for key, scan in list(self._scans.items()):
+                known = scan.table.snapshot
+                replaced = known.version == snapshot.version and known is not snapshot
+                if replaced and scan.request.access.key == request.access.key:
+                    del self._scans[key]
+        return snapshot
 
     def _exists(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"exists": SHARED.exists(Request(body).access)}
