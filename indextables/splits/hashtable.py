@@ -112,7 +112,8 @@ class HashTable:
             self._load(np.array([number]))
         keys, rows = self._pages[number]
         start = int(keys.searchsorted(prefix, "left"))
-        return rows[start : start + int(keys[start:].searchsorted(prefix, "right"))]
+        found = rows[start : start + int(keys[start:].searchsorted(prefix, "right"))]
+        return found if len(found) < 2 else np.sort(found)  # bits that are not stored order them
 
     def _probe(self, number: int, prefixes: NDArray[np.int64]) -> NDArray[np.uint32]:
         keys, rows = self._pages[number]
