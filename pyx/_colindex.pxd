@@ -1,5 +1,6 @@
 """Blocks of a column index: consecutive values, each with its rows."""
 
+from indextables.native._colhex cimport HexKeys
 from indextables.native._cursor cimport Cursor
 from indextables.native._typedefs cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -7,6 +8,13 @@ cdef enum:
     FORM_GAPS = 0
     FORM_BITS = 1
     FORM_REST = 2
+    FORM_HEX = 16
+
+
+cdef struct Sought:
+    int64_t number
+    const uint8_t* text
+    uint64_t size
 
 
 cdef inline uint64_t plane_at(
@@ -29,10 +37,12 @@ cdef class IndexBlock:
     cdef uint32_t row_width
     cdef bint is_text
     cdef bint is_unique
-    cdef uint64_t text_at
+    cdef bint is_hex
+    cdef HexKeys hex
+    cdef const uint8_t* text
     cdef uint64_t rows_at
     cdef int64_t* keys
-    cdef uint32_t* ends
+    cdef int64_t* ends
     cdef uint32_t* offsets
 
     cdef int _open(self, Cursor* c, int64_t first) except -1 nogil
@@ -41,6 +51,8 @@ cdef class IndexBlock:
     ) except -1 nogil
     cdef int _read_text(self, Cursor* c, uint64_t key_bytes, uint32_t width) except -1 nogil
     cdef int _read_counts(self, Cursor* c, uint32_t width) except -1 nogil
-    cdef uint64_t _bound(self, object key, bint after) except? 18446744073709551615ULL
+    cdef int _seek(self, object key, Sought* sought) except -1
+    cdef int _order(self, uint64_t at, const Sought* sought) noexcept nogil
+    cdef uint64_t _bound(self, const Sought* sought, bint after) noexcept nogil
     cdef int _fill(self, uint64_t start, uint64_t stop, uint32_t* out) except -1 nogil
     cdef int _fill_bits(self, uint32_t* out) except -1 nogil

@@ -5,6 +5,9 @@ and one u8 form; then keys, counts, rows. Numbers are stored by weight: all lowe
 next ones, ``width`` of them. Keys that are numbers are differences to the key before (the first to
 a key the caller knows); text is its lengths, then its bytes. Width 0 of counts: one row each.
 
+Form 16, added to another, packs text of one length that differs in hexadecimal digits only: a
+pattern, then two digits a byte (see ``_colhex.pxd``); the key width is the bytes of one key.
+
 The rows of a value depend on the form. 0: differences inside the value, the first from zero. 1: the
 block has one value, and one bit for each row of the split. 2: the block has one value, whose rows
 are those no other value has, and none are stored.
@@ -19,14 +22,13 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-from indextables.native._colkeys cimport compare_bytes
+from indextables.native._bitlist cimport lowest_bit
+from indextables.native._colhex cimport hex_open, hex_order, hex_spell
+from indextables.native._colkeys cimport compare_bytes, text_bound
 from indextables.native._cursor cimport (
     cursor_fail, cursor_left, cursor_over, cursor_take, read_u8, read_u32,
 )
 from indextables.native._rows_bits cimport load_upto
-
-cdef extern from *:
-    int lowest_bit "__builtin_ctzll"(unsigned long long v) noexcept nogil
 
 
 cdef class IndexBlock:
@@ -58,7 +60,12 @@ cdef class IndexBlock:
         count_width = read_u8(c)
         self.row_width = read_u8(c)
         self.form = read_u8(c)
-        if self.form > FORM_REST or key_width > 8 or count_width > 4 or self.row_width > 4:
+        self.is_hex = self.is_text and self.form & FORM_HEX
+        if self.is_hex:
+            self.form ^= FORM_HEX
+        elif key_width > 8:
+            return cursor_fail(c, b"a block with an impossible head")
+        if self.form > FORM_REST or count_width > 4 or self.row_width > 4:
             return cursor_fail(c, b"a block with an impossible head")
         if self.size == 0 or self.size > self.num_rows or self.num_rows > self.split_rows:
             return cursor_fail(c, b"a block with an impossible number of values")
@@ -74,7 +81,9 @@ cdef class IndexBlock:
         # allocates in proportion to the buffer.
         if key_bytes + count_width * self.size + row_bytes != cursor_left(c):
             return cursor_fail(c, b"a block is not as long as its head says")
-        if self.is_text:
+        if self.is_hex:
+            hex_open(&self.hex, c, key_bytes, key_width, self.size)
+        elif self.is_text:
             self._read_text(c, key_bytes, key_width)
         else:
             self._read_numbers(c, first, key_bytes, key_width)
@@ -109,18 +118,17 @@ cdef class IndexBlock:
         if width > 4 or width * self.size > key_bytes:
             return cursor_fail(c, b"a block's keys are not as long as their count says")
         planes = cursor_take(c, width * self.size)
-        self.ends = <uint32_t*>malloc((self.size + 1) * sizeof(uint32_t))
+        self.ends = <int64_t*>malloc((self.size + 1) * sizeof(int64_t))
         if self.ends == NULL:
             with gil:
                 raise MemoryError()
         self.ends[0] = 0
         for i in range(self.size):
             end += plane_at(planes, self.size, width, i)
-            self.ends[i + 1] = <uint32_t>end
+            self.ends[i + 1] = <int64_t>end
         if end != key_bytes - width * self.size:
             return cursor_fail(c, b"a block's text is not as long as its lengths say")
-        self.text_at = c.pos
-        cursor_take(c, end)
+        self.text = cursor_take(c, end)
         return 0
 
     cdef int _read_counts(self, Cursor* c, uint32_t width) except -1 nogil:
@@ -144,29 +152,37 @@ cdef class IndexBlock:
 
     # -- keys -------------------------------------------------------------------------------------
 
-    cdef uint64_t _bound(self, object key, bint after) except? 18446744073709551615ULL:
+    cdef int _seek(self, object key, Sought* sought) except -1:
+        """The key in the terms of the block; it must outlive what is made of it."""
+        if self.is_text:
+            sought.text = <const uint8_t*>PyBytes_AS_STRING(<bytes?>key)
+            sought.size = PyBytes_GET_SIZE(key)
+        else:
+            sought.number = key
+        return 0
+
+    cdef int _order(self, uint64_t at, const Sought* sought) noexcept nogil:
+        """Negative, zero or positive: the key at a position against another."""
+        if self.is_hex:
+            return hex_order(&self.hex, at, sought.text, sought.size)
+        if self.is_text:
+            return compare_bytes(
+                self.text + self.ends[at], <uint64_t>(self.ends[at + 1] - self.ends[at]),
+                sought.text, sought.size,
+            )
+        return (self.keys[at] > sought.number) - (self.keys[at] < sought.number)
+
+    cdef uint64_t _bound(self, const Sought* sought, bint after) noexcept nogil:
         """How many keys are smaller than a key, or with ``after`` not larger."""
         cdef uint64_t low = 0, high = self.size, middle
-        cdef int64_t number = 0
         cdef int order
-        cdef const uint8_t* text = NULL
-        cdef uint64_t length = 0
-        cdef const uint8_t* have = NULL
-        if self.is_text:
-            text = <const uint8_t*>PyBytes_AS_STRING(<bytes?>key)
-            length = PyBytes_GET_SIZE(key)
-            have = &self.raw[0] + self.text_at
-        else:
-            number = key
+        if self.is_text and not self.is_hex:
+            return text_bound(
+                self.text, self.ends, self.size, sought.text, sought.size, after
+            )
         while low < high:
             middle = (low + high) >> 1
-            if self.is_text:
-                order = compare_bytes(
-                    have + self.ends[middle], self.ends[middle + 1] - self.ends[middle],
-                    text, length,
-                )
-            else:
-                order = (self.keys[middle] > number) - (self.keys[middle] < number)
+            order = self._order(middle, sought)
             if order < 0 or (after and order == 0):
                 low = middle + 1
             else:
@@ -175,11 +191,15 @@ cdef class IndexBlock:
 
     def lower(self, key):
         """How many keys are smaller."""
-        return self._bound(key, False)
+        cdef Sought sought
+        self._seek(key, &sought)
+        return self._bound(&sought, False)
 
     def upper(self, key):
         """How many keys are smaller or equal."""
-        return self._bound(key, True)
+        cdef Sought sought
+        self._seek(key, &sought)
+        return self._bound(&sought, True)
 
     def key(self, uint64_t position):
         """The key at a position."""
@@ -187,8 +207,12 @@ cdef class IndexBlock:
             raise IndexError("a position outside the block")
         if not self.is_text:
             return self.keys[position]
+        if self.is_hex:
+            found = PyBytes_FromStringAndSize(NULL, self.hex.length)
+            hex_spell(&self.hex, position, <uint8_t*>PyBytes_AS_STRING(found))
+            return found
         return PyBytes_FromStringAndSize(
-            <const char*>&self.raw[0] + self.text_at + self.ends[position],
+            <const char*>self.text + self.ends[position],
             self.ends[position + 1] - self.ends[position],
         )
 
@@ -198,12 +222,21 @@ cdef class IndexBlock:
             raise TypeError("a block of text")
         return np.asarray(<int64_t[:self.size]>self.keys).copy()
 
-    def text_ends(self):
-        """Where the keys begin in the buffer and where the last one ends, of a block of text."""
+    def texts(self):
+        """All keys, of a block of text: their bytes, and where in them each begins and ends."""
+        cdef uint64_t i
+        cdef uint8_t* out
         if not self.is_text:
             raise TypeError("a block of numbers")
-        found = np.asarray(<uint32_t[:self.size + 1]>self.ends).astype(np.int64)
-        return found + self.text_at
+        if not self.is_hex:
+            ends = np.asarray(<int64_t[:self.size + 1]>self.ends).copy()
+            return PyBytes_FromStringAndSize(<const char*>self.text, self.ends[self.size]), ends
+        spelled = PyBytes_FromStringAndSize(NULL, self.size * self.hex.length)
+        out = <uint8_t*>PyBytes_AS_STRING(spelled)
+        with nogil:
+            for i in range(self.size):
+                hex_spell(&self.hex, i, out + i * self.hex.length)
+        return spelled, np.arange(self.size + 1, dtype=np.int64) * self.hex.length
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -240,8 +273,10 @@ cdef class IndexBlock:
 
     def exact(self, key):
         """The rows of one key; ``None``: the block has no such key."""
-        cdef uint64_t at = self._bound(key, False)
-        if at >= self.size or self._bound(key, True) == at:
+        cdef Sought sought
+        self._seek(key, &sought)
+        cdef uint64_t at = self._bound(&sought, False)
+        if at >= self.size or self._order(at, &sought):
             return None
         return self.rows(at, at + 1)
 

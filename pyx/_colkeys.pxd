@@ -15,6 +15,28 @@ cdef inline int compare_bytes(
     return (a_size > b_size) - (a_size < b_size)
 
 
+cdef inline uint64_t text_bound(
+    const uint8_t* base, const int64_t* ends, uint64_t count,
+    const uint8_t* text, uint64_t size, bint after,
+) noexcept nogil:
+    """How many of ``count`` ascending strings are smaller, or with ``after`` not larger.
+
+    String ``i`` lies from ``base + ends[i]`` to ``base + ends[i + 1]``.
+    """
+    cdef uint64_t low = 0, high = count, middle
+    cdef int order
+    while low < high:
+        middle = (low + high) >> 1
+        order = compare_bytes(
+            base + ends[middle], <uint64_t>(ends[middle + 1] - ends[middle]), text, size
+        )
+        if order < 0 or (after and order == 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 cdef class TextTable:
     cdef const uint8_t[::1] data
     cdef const int64_t[::1] ends

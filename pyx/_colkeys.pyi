@@ -17,5 +17,6 @@ def union_rows(
     positions: NDArray[np.int64],
     num_rows: int,
     make: Callable[[int], NDArray[np.uint32]] | None = None,
+    plainly: bool = False,
 ) -> NDArray[np.uint32]: ...
 def merge_texts(tables: Sequence[TextTable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

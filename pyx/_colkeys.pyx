@@ -12,18 +12,17 @@ from libc.stdlib cimport calloc, free, malloc
 
 import numpy as np
 
+from indextables.native._bitlist cimport LIST_SLACK, can_press, list_plainly, list_pressed
+from indextables.native._fuse cimport prefetch
 from indextables.native._hash cimport xxh64_bytes
-from indextables.native._rows_bits cimport popcount64
-
-cdef extern from *:
-    int lowest_bit "__builtin_ctzll"(unsigned long long v) noexcept nogil
 
 cdef enum:
     SPARSE = 64                 # below one row in so many, sorting beats a bitmap
-    LANES = 8
-    SLACK = 8
+    AHEAD = 3                   # values whose rows are on their way while others are marked
+    LINE = 16                   # rows in a cache line
+    LINES_AHEAD = 8
 
-cdef uint64_t TOP = <uint64_t>1 << 63
+cdef bint CAN_PRESS = can_press() != 0
 
 
 cdef class TextTable:
@@ -53,21 +52,10 @@ cdef class TextTable:
         return self.count
 
     cdef uint64_t _bound(self, object key, bint after) except? 18446744073709551615ULL:
-        cdef const uint8_t* text = <const uint8_t*>PyBytes_AS_STRING(<bytes?>key)
-        cdef uint64_t size = PyBytes_GET_SIZE(key)
-        cdef uint64_t low = 0, high = self.count, middle
-        cdef int order
-        while low < high:
-            middle = (low + high) >> 1
-            order = compare_bytes(
-                self.base + self.ends[middle], self.ends[middle + 1] - self.ends[middle],
-                text, size,
-            )
-            if order < 0 or (after and order == 0):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return text_bound(
+            self.base, &self.ends[0], self.count,
+            <const uint8_t*>PyBytes_AS_STRING(<bytes?>key), PyBytes_GET_SIZE(key), after,
+        )
 
     def lower(self, key):
         """How many strings are smaller."""
@@ -136,6 +124,17 @@ cdef class TextTable:
         return places[:found] if ordered else np.unique(places[:found])
 
 
+cdef inline void _send_for(
+    const uint32_t[::1] rows, const int64_t[::1] offsets, int64_t position
+) noexcept nogil:
+    """Ask for the first rows of a value before they are needed."""
+    cdef int64_t at = offsets[position]
+    cdef int64_t stop = min(offsets[position + 1], at + LINE * LINES_AHEAD)
+    while at < stop:
+        prefetch(&rows[at])
+        at += LINE
+
+
 cdef int _mark(
     const uint32_t[::1] rows, const int64_t[::1] offsets, const int64_t[::1] positions,
     uint64_t* words, uint64_t num_rows,
@@ -145,34 +144,14 @@ cdef int _mark(
     cdef int64_t at
     cdef uint64_t row
     for i in range(positions.shape[0]):
+        if i + AHEAD < positions.shape[0]:
+            _send_for(rows, offsets, positions[i + AHEAD])
         for at in range(offsets[positions[i]], offsets[positions[i] + 1]):
             row = rows[at]
             if row >= num_rows:
                 return -1
             words[row >> 6] |= <uint64_t>1 << (row & 63)
     return 0
-
-
-cdef uint64_t _list_bits(const uint64_t* words, uint64_t size, uint32_t* out) noexcept nogil:
-    """List the set bits of ``size`` words; how many there are.
-
-    Eight are written at a time whether they are there or not, which spares a branch for each:
-    ``out`` has room for ``SLACK`` more than there are.
-    """
-    cdef uint64_t i, word, left, at = 0
-    cdef uint32_t base
-    cdef int step
-    for i in range(size):
-        word = words[i]
-        left = popcount64(word)
-        base = <uint32_t>(i << 6)
-        while left:
-            for step in range(LANES):
-                out[at + step] = base + <uint32_t>lowest_bit(word | TOP)
-                word &= word - 1
-            at += left if left < LANES else LANES
-            left = left - LANES if left > LANES else 0
-    return at
 
 
 cdef uint64_t _total(
@@ -194,11 +173,12 @@ cdef uint64_t _total(
 
 def union_rows(
     const uint32_t[::1] rows, const int64_t[::1] offsets, const int64_t[::1] positions,
-    uint64_t num_rows, make=None,
+    uint64_t num_rows, make=None, bint plainly=False,
 ):
     """The rows of the values at some distinct positions, ascending.
 
-    ``make`` gives the array for so many rows, where not numpy shall.
+    ``make`` gives the array for so many rows, where not numpy shall; ``plainly`` does without the
+    instructions only some processors have.
     """
     cdef uint64_t total = _total(rows, offsets, positions)
     cdef uint64_t size = (num_rows + 63) >> 6
@@ -209,9 +189,9 @@ def union_rows(
     cdef int state
     if total == 0:
         return np.empty(0, np.uint32)
-    found = np.empty(total + SLACK, np.uint32) if make is None else make(total + SLACK)
+    found = np.empty(total + LIST_SLACK, np.uint32) if make is None else make(total + LIST_SLACK)
     out = found
-    if <uint64_t>out.shape[0] < total + SLACK:
+    if <uint64_t>out.shape[0] < total + LIST_SLACK:
         raise ValueError("too small an array")
     if total * SPARSE < num_rows:
         for i in range(positions.shape[0]):
@@ -229,7 +209,10 @@ def union_rows(
     with nogil:
         state = _mark(rows, offsets, positions, words, num_rows)
         if state == 0:
-            total = _list_bits(words, size, &out[0])
+            if CAN_PRESS and not plainly:
+                total = list_pressed(words, size, &out[0])
+            else:
+                total = list_plainly(words, size, &out[0])
     free(words)
     if state:
         raise IndexError("rows outside the split")

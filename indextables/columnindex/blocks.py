@@ -300,13 +300,12 @@ class BlockIndex:
         spans = list(pairwise(self._starts)) if self._raw_sizes else []
         frames = self._fetch(spans) if spans else []
         self.bytes_read += sum(map(len, frames))
-        raws, blocks, rows = [], [], []
+        blocks, rows = [], []
         for number, frame in enumerate(frames):
             view = memoryview(frame)
             if crc32c(view) != self._checks[number]:
                 self.fail("a block's checksum differs", self._starts[number])
-            raws.append(self._unpacked(number, view))
-            blocks.append(block := self._parsed(number, raws[-1]))
+            blocks.append(block := self._parsed(number, self._unpacked(number, view)))
             rows.append(NO_ROWS if block.is_rest else self._rows_of(number, block, 0, block.size))
         for number, block in enumerate(blocks):
             if block.is_rest:
@@ -314,24 +313,31 @@ class BlockIndex:
         starts = [b.starts()[1:] + base for b, base in zip(blocks, self._rows, strict=False)]
         offsets = np.concatenate([np.zeros(1, np.int64), *starts])
         found = np.concatenate([NO_ROWS, *rows])
-        keys = self._all_keys(blocks, raws)
+        keys = self._all_keys(blocks)
         return Postings(self.kind, keys, offsets, found, self.nulls, self.num_rows)
 
-    def _all_keys(self, blocks: Sequence[IndexBlock], raws: Sequence[bytes]) -> Keys:
+    def _all_keys(self, blocks: Sequence[IndexBlock]) -> Keys:
         if self.kind is not Kind.TEXT:
             return np.concatenate([np.empty(0, np.int64), *(b.numbers() for b in blocks)])
         texts, ends, base = [], [np.zeros(1, np.int64)], 0
-        for block, raw in zip(blocks, raws, strict=True):
-            inside = block.text_ends()
-            texts.append(raw[int(inside[0]) : int(inside[-1])])
-            ends.append(inside[1:] - inside[0] + base)
-            base += len(texts[-1])
+        for block in blocks:
+            text, inside = block.texts()
+            texts.append(text)
+            ends.append(inside[1:] + base)
+            base += len(text)
         return TextKeys(b"".join(texts), np.concatenate(ends))
 
-    @property
+    @cached_property
     def is_small(self) -> bool:
-        """Whether the flat form fits into the memory one index may take."""
-        return sum(self._raw_sizes) + 12 * self.num_rows <= FLAT_BYTES
+        """Whether the flat form fits into the memory one index may take.
+
+        Packed text is as long as the first key of its block, once for each value.
+        """
+        size = sum(self._raw_sizes)
+        if isinstance(self._fences, TextKeys):
+            values = np.diff(np.array(self._values, np.float64))
+            size = max(size, int(self._fences.lengths[:-1] @ values))
+        return size + 12 * self.num_rows <= FLAT_BYTES
 
 
 class _Zstd(threading.local):

@@ -6,7 +6,10 @@ A block is one zstd frame over: u32 values, u32 rows, u32 key bytes, three u8 wi
 rows) and one u8 form; then keys, counts, rows. Numbers are stored as *planes*: all lowest bytes,
 then all next ones, as many as the largest number needs; zstd then sees bytes of equal weight side
 by side. Keys that are numbers are differences to the key before; text is the planes of its lengths,
-then the bytes. Counts have width 0 where every value has one row. Rows are differences inside a
+then the bytes. Text of one length that differs in hexadecimal digits only, such as uuids, is packed
+instead, which adds 16 to the form: a pattern (zero for a digit, else the byte all keys have there),
+then two digits a byte as planes, the first bytes first; the key width is the bytes of one key.
+Counts have width 0 where every value has one row. Rows are differences inside a
 value, the first counted from zero. A value that holds a large share of the split stands in a block
 of its own, of form 1: its rows are one bit for each row of the split. If one value has more than
 half of the rows, none of them are stored (form 2): they are the rows no other value has.
@@ -39,6 +42,10 @@ TAIL = struct.Struct("<QII8s")
 BLOCK_BYTES = 32 << 10
 LEVEL = 3
 GAPS, BITS, REST = 0, 1, 2
+HEX = 16
+HEX_LONGEST = 255
+DIGITS = np.full(256, 255, np.uint8)
+DIGITS[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 DENSE_SHARE = 8
 
 
@@ -138,7 +145,7 @@ def _bits(rows: Rows, num_rows: int) -> bytes:
 def _block(postings: Postings, start: int, stop: int, rest: int) -> bytes:
     offsets = postings.offsets[start : stop + 1]
     counts = np.diff(offsets)
-    key_width, keys = _key_bytes(postings.keys, start, stop)
+    packing, key_width, keys = _key_bytes(postings.keys, start, stop)
     count_width, count_bytes = (0, b"") if (counts == 1).all() else planes(counts)
     rows = postings.rows[offsets[0] : offsets[-1]]
     if start == rest:
@@ -148,18 +155,40 @@ def _block(postings: Postings, start: int, stop: int, rest: int) -> bytes:
     else:
         form = GAPS
         row_width, row_bytes = planes(row_gaps(rows, offsets))
-    widths = (key_width, count_width, row_width, form)
+    widths = (key_width, count_width, row_width, form + packing)
     head = BLOCK_HEAD.pack(stop - start, len(rows), len(keys), *widths)
     return b"".join([head, keys, count_bytes, row_bytes])
 
 
-def _key_bytes(keys: Keys, start: int, stop: int) -> tuple[int, bytes]:
-    if isinstance(keys, TextKeys):
-        part = keys.slice(start, stop)
-        width, lengths = planes(part.lengths)
-        return width, lengths + bytes(part.payload)
-    numbers = keys[start:stop].view(np.uint64)
-    return planes(np.diff(numbers, prepend=numbers[:1]))
+def _key_bytes(keys: Keys, start: int, stop: int) -> tuple[int, int, bytes]:
+    """What the keys add to the form, their width, and their bytes."""
+    if not isinstance(keys, TextKeys):
+        numbers = keys[start:stop].view(np.uint64)
+        return 0, *planes(np.diff(numbers, prepend=numbers[:1]))
+    part = keys.slice(start, stop)
+    packed = hex_packed(part) if len(part) > 1 else None
+    if packed is not None:
+        return HEX, *packed
+    width, lengths = planes(part.lengths)
+    return 0, width, lengths + bytes(part.payload)
+
+
+def hex_packed(keys: TextKeys) -> tuple[int, bytes] | None:
+    """Bytes per key, and pattern and digits, of keys that differ in digits only; else ``None``."""
+    lengths = keys.lengths
+    length = int(lengths[0])
+    if not 0 < length <= HEX_LONGEST or (lengths != length).any():
+        return None
+    grid = np.frombuffer(keys.payload, np.uint8).reshape(-1, length)
+    varies = (grid != grid[0]).any(axis=0)
+    digits = DIGITS[grid[:, varies]]
+    if (digits > 15).any() or (grid[0][~varies] == 0).any():
+        return None
+    if digits.shape[1] % 2:
+        digits = np.pad(digits, ((0, 0), (0, 1)))
+    packed = digits[:, 0::2] << 4 | digits[:, 1::2]
+    pattern = np.where(varies, 0, grid[0]).astype(np.uint8)
+    return packed.shape[1], pattern.tobytes() + packed.T.tobytes()
 
 
 def _footer(

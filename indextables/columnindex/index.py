@@ -160,6 +160,10 @@ class ColumnIndex:
                 return NO_ROWS
 
     def _any_of(self, keys: Sequence[Key], batch: int) -> Rows:
+        """Rows of some values: at once over the decoded index, else ``batch`` values at a time."""
+        if self._goes_flat(keys):
+            flat = self.flat()
+            return flat.rows_of(flat.positions_of(keys))
         step = max(batch, 1)
         parts = [self._of_batch(keys[i : i + step]) for i in range(0, len(keys), step)]
         if len(parts) == 1:
@@ -167,9 +171,6 @@ class ColumnIndex:
         return np.unique(np.concatenate([NO_ROWS, *parts]))
 
     def _of_batch(self, keys: Sequence[Key]) -> Rows:
-        if self._goes_flat(keys):
-            flat = self.flat()
-            return flat.rows_of(flat.positions_of(keys))
         parts = [self.exact(key) for key in sorted(set(keys))]
         found: Rows = np.sort(np.concatenate([NO_ROWS, *parts]))
         return found

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 GAPS, BITS, REST = 0, 1, 2
+HEX = 16
 
 
 class RefusedError(Exception):
@@ -39,7 +40,9 @@ def read_block(raw: bytes, text: bool, first: int, split_rows: int) -> Block:
     values, rows, key_bytes, key_width, count_width, row_width, form = struct.unpack_from(
         "<IIIBBBB", raw
     )
-    require(form <= REST and key_width <= 8 and count_width <= 4 and row_width <= 4)
+    packed = text and form & HEX != 0
+    form -= HEX if packed else 0
+    require(form <= REST and (packed or key_width <= 8) and count_width <= 4 and row_width <= 4)
     require(0 < values <= rows <= split_rows)
     if form == GAPS:
         require(row_width > 0)
@@ -48,7 +51,11 @@ def read_block(raw: bytes, text: bool, first: int, split_rows: int) -> Block:
         require(values == 1 and row_width == 0)
         row_bytes = (split_rows + 7) // 8 if form == BITS else 0
     require(16 + key_bytes + count_width * values + row_bytes == len(raw))
-    keys = read_keys(raw[16 : 16 + key_bytes], values, key_width, text, first)
+    data = raw[16 : 16 + key_bytes]
+    if packed:
+        keys: list[Any] = read_digits(data, values, key_width)
+    else:
+        keys = read_keys(data, values, key_width, text, first)
     at = 16 + key_bytes
     counts = unweave(raw[at:], values, count_width) if count_width else [1] * values
     require(all(counts) and sum(counts) == rows)
@@ -70,6 +77,17 @@ def read_keys(data: bytes, values: int, width: int, text: bool, first: int) -> l
         key = (key + gap + (1 << 63)) % (1 << 64) - (1 << 63)
         require(i == 0 or key > keys[-1])
         keys.append(key)
+    return keys
+
+
+def read_digits(data: bytes, values: int, width: int) -> list[bytes]:
+    pattern, body = data[: -width * values or len(data)], data[len(data) - width * values :]
+    require(width * values < len(data) and len(pattern) <= 255)
+    require((pattern.count(0) + 1) // 2 == width)
+    keys = []
+    for i in range(values):
+        digits = iter(body[i::values].hex())
+        keys.append("".join(chr(c) if c else next(digits) for c in pattern).encode("latin-1"))
     return keys
 
 

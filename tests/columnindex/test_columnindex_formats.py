@@ -6,6 +6,7 @@ import json
 import math
 import random
 import struct
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,25 @@ def test_the_emails_of_the_seed(data_dir: Path) -> None:
     found = bbidx1.decode(data, 1000)
     assert found.distinct == 3
     assert bbidx1.encode(found) == data
+
+
+def test_text_that_is_not_packed_stays_readable(data_dir: Path) -> None:
+    """A file written before digits were packed."""
+    data = (data_dir / "columnindex" / "uuids.bbidx2").read_bytes()
+    index = ColumnIndex.from_bytes(data, num_rows=60)
+    step = 0x9E3779B97F4A7C15F39CC0605CEDC835
+    ids = [str(uuid.UUID(int=(i * step + i) % (1 << 128))) for i in range(60)]
+    column = [ids[i * 7 % 60] for i in range(60)]
+    packed = compact.encode(build_postings(pa.array(column)))
+    assert len(packed) < len(data)
+    for form in (index, ColumnIndex.from_bytes(packed, num_rows=60)):
+        assert [form.exact(v.encode()).tolist() for v in ids] == [
+            [row for row, v in enumerate(column) if v == one] for one in ids
+        ]
+        assert form.flat().rows.tolist() == index.flat().rows.tolist()
+        assert [form.key_at(i) for i in range(form.distinct)] == sorted(
+            v.encode() for v in set(column)
+        )
 
 
 def test_nan_payloads_and_zeros_are_one_value() -> None:

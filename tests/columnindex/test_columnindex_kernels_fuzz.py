@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.columnindex import compact
-from indextables.columnindex.postings import build_postings
+from indextables.columnindex.postings import TextKeys, build_postings
 from indextables.errors import CorruptFileError
 from indextables.native._colindex import IndexBlock
 from indextables.native._colkeys import TextTable, merge_texts, union_rows
@@ -36,8 +36,11 @@ def random_column(rng: random.Random) -> Any:
     count = rng.randrange(1, 300)
     distinct = rng.choice([1, 2, 5, 100, 10**12])
     codes = [rng.randrange(distinct) if rng.random() < 0.9 else 0 for _ in range(count)]
-    if rng.random() < 0.5:
+    shape = rng.randrange(3)
+    if shape == 0:
         return pa.array([f"{c:x}" * (c % 3) for c in codes])
+    if shape == 1:
+        return pa.array([f"n\u00b0{c:012x}-{c % 4:x}" for c in codes])
     return pa.array([None if c % 7 == 6 else c - 3 for c in codes], pa.int64())
 
 
@@ -52,6 +55,9 @@ def check(told: tuple[bytes, bool, int, int]) -> None:
         return
     block = IndexBlock(raw, is_text, first, split_rows)
     assert [block.key(i) for i in range(block.size)] == expected.keys
+    if is_text:
+        laid, ends = block.texts()
+        assert [laid[a:b] for a, b in pairwise(ends.tolist())] == expected.keys
     assert np.diff(block.starts()).tolist() == expected.counts
     assert block.is_rest == (expected.rows is None)
     asked = [*expected.keys[:20], b"\xffx" if is_text else 5, b"" if is_text else -(1 << 63)]
@@ -85,6 +91,51 @@ def test_spoilt_blocks(rng: random.Random) -> None:
             check((raw + b"\0", *others))  # type: ignore[arg-type]
 
 
+@settings(max_examples=80)
+@given(
+    pattern=st.binary(min_size=1, max_size=9),
+    digits=st.lists(st.integers(0, 16**9 - 1), min_size=2, max_size=40, unique=True),
+    asked=st.lists(st.binary(max_size=10), max_size=10),
+)
+def test_packed_digits(pattern: bytes, digits: list[int], asked: list[bytes]) -> None:
+    """Keys of a pattern with digits where it has zeros, and texts between and beside them."""
+    spelled = {
+        bytes(c or ord(d) for c, d in zip(pattern, f"{n:09x}", strict=False)) for n in digits
+    }
+    keys = sorted(spelled)
+    texts = TextKeys(b"".join(keys), np.arange(len(keys) + 1) * len(pattern))
+    width, data = compact.hex_packed(texts) or (0, b"")
+    assert twins.read_digits(data, len(keys), width) == keys
+    head = compact.BLOCK_HEAD.pack(len(keys), len(keys), len(data), width, 0, 1, compact.HEX)
+    raw = head + data + bytes(range(len(keys)))
+    block = IndexBlock(raw, True, 0, len(keys))
+    twin = twins.Block(keys, [], None)
+    for key in [*keys, *asked, *(k[:-1] for k in keys), *(k + b"0" for k in keys)]:
+        assert (block.lower(key), block.upper(key)) == twin.bounds(key)
+        found = block.exact(key)
+        assert (None if found is None else found.tolist()) == (
+            [keys.index(key)] if key in spelled else None
+        )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a", "bc"],
+        ["aG", "aH"],
+        ["aA", "aB"],
+        ["0\0", "1\0"],
+        ["", ""],
+        ["0" * 256, "1" * 256],
+    ],
+    ids=["lengths", "letters", "upper case", "zeros", "empty", "long"],
+)
+def test_what_is_not_packed(words: list[str]) -> None:
+    laid = "".join(words).encode()
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int64)
+    assert compact.hex_packed(TextKeys(laid, ends)) is None
+
+
 def test_positions_outside_a_block() -> None:
     (raw, *others) = blocks(pa.array([1, 2, 2, *range(3, 30)]), 1000)[0]
     block = IndexBlock(raw, *others)
@@ -96,7 +147,7 @@ def test_positions_outside_a_block() -> None:
         with pytest.raises(IndexError):
             wrong()
     with pytest.raises(TypeError):
-        block.text_ends()
+        block.texts()
     assert block.exact(2).tolist() == [1, 2]
     assert block.exact(99) is None
     assert block.rows(0, 3).tolist() == [0, 1, 2, 3]
@@ -147,7 +198,9 @@ def test_rows_of_many_values(split_rows: int, rng: random.Random) -> None:
     for _ in range(20):
         at = np.array(sorted(rng.sample(range(30), rng.randrange(31))), np.int64)
         expected = sorted(r for i in at for r in groups[i])
-        assert union_rows(rows, offsets, at, split_rows).tolist() == expected
+        for plainly in (False, True):
+            found = union_rows(rows, offsets, at, split_rows, plainly=plainly)
+            assert found.tolist() == expected
     for wrong in ([30], [-1]):
         with pytest.raises(IndexError):
             union_rows(rows, offsets, np.array(wrong, np.int64), split_rows)
