@@ -19,8 +19,12 @@ cdef extern from *:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
             && __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("popcnt");
     }
-    __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt")))
-    static uint64_t it_list_pressed(const uint64_t* words, uint64_t size, uint32_t* out) {
+    #define IT_PRESS __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt")))
+    IT_PRESS static inline void it_put(uint32_t* out, __m512i base, __m512i bits) {
+        const __m512i some = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(bits));
+        _mm512_storeu_si512(out, _mm512_add_epi32(base, some));
+    }
+    IT_PRESS static uint64_t it_list_pressed(const uint64_t* words, uint64_t size, uint32_t* out) {
         uint8_t steps[64];
         uint64_t i, done, at = 0;
         for (i = 0; i < 64; i++) steps[i] = (uint8_t)i;
@@ -29,10 +33,10 @@ cdef extern from *:
             const uint64_t count = (uint64_t)__builtin_popcountll(words[i]);
             const __m512i base = _mm512_set1_epi32((int)(uint32_t)(i << 6));
             __m512i bits = _mm512_maskz_compress_epi8(words[i], places);
-            for (done = 0; done < count; done += 16) {
-                const __m512i some = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(bits));
-                _mm512_storeu_si512(out + at + done, _mm512_add_epi32(base, some));
+            it_put(out + at, base, bits);
+            for (done = 16; done < count; done += 16) {
                 bits = _mm512_alignr_epi32(bits, bits, 4);
+                it_put(out + at + done, base, bits);
             }
             at += count;
         }

@@ -47,4 +47,6 @@ cdef class TextTable:
 
     cdef uint64_t _bound(self, object key, bint after) except? 18446744073709551615ULL
     cdef uint32_t* _hashed(self, uint64_t mask) noexcept nogil
-    cdef int64_t _find(self, const uint8_t* text, uint64_t size) noexcept nogil
+    cdef int64_t _find(self, uint64_t at, const uint8_t* text, uint64_t size) noexcept nogil
+    cdef int _require_slots(self) except -1
+    cdef int _find_some(self, tuple keys, Py_ssize_t start, int64_t[::1] out) except -1

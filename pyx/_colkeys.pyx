@@ -9,18 +9,21 @@ with the smallest key first, by a heap.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 import numpy as np
 
 from indextables.native._bitlist cimport LIST_SLACK, can_press, list_plainly, list_pressed
 from indextables.native._fuse cimport prefetch
 from indextables.native._hash cimport xxh64_bytes
+from indextables.native._memory cimport borrow, give_back
 
 cdef enum:
     SPARSE = 64                 # below one row in so many, sorting beats a bitmap
     AHEAD = 3                   # values whose rows are on their way while others are marked
     LINE = 16                   # rows in a cache line
     LINES_AHEAD = 8
+    WINDOW = 32                 # keys looked for at once
 
 cdef bint CAN_PRESS = can_press() != 0
 
@@ -78,9 +81,8 @@ cdef class TextTable:
             slots[at] = <uint32_t>(i + 1)
         return slots
 
-    cdef int64_t _find(self, const uint8_t* text, uint64_t size) noexcept nogil:
-        """The position of a string by the hash table; -1: it is not there."""
-        cdef uint64_t at = xxh64_bytes(text, size, 0) & self.mask
+    cdef int64_t _find(self, uint64_t at, const uint8_t* text, uint64_t size) noexcept nogil:
+        """The position of a string whose first slot is ``at``; -1: it is not there."""
         cdef uint64_t i
         while self.slots[at]:
             i = self.slots[at] - 1
@@ -91,35 +93,62 @@ cdef class TextTable:
             at = (at + 1) & self.mask
         return -1
 
-    def positions(self, keys):
-        """Positions of those keys that are there, ascending, once each."""
+    cdef int _require_slots(self) except -1:
+        """Make the hash table unless it is there."""
         cdef uint64_t mask = 1
         cdef uint32_t* made
-        cdef int64_t[::1] out
-        cdef Py_ssize_t found = 0
-        cdef bint ordered = True
-        cdef int64_t at
+        if self.slots != NULL:
+            return 0
+        while mask < 2 * self.count:
+            mask = 2 * mask + 1
+        with nogil:
+            made = self._hashed(mask)
+        if made == NULL:
+            raise MemoryError()
         if self.slots == NULL:
-            while mask < 2 * self.count:
-                mask = 2 * mask + 1
-            with nogil:
-                made = self._hashed(mask)
-            if made == NULL:
-                raise MemoryError()
-            if self.slots == NULL:
-                self.mask = mask
-                self.slots = made
-            else:
-                free(made)
-        places = np.empty(len(keys), np.int64)
-        out = places
-        for key in keys:
-            at = self._find(
-                <const uint8_t*>PyBytes_AS_STRING(<bytes?>key), PyBytes_GET_SIZE(key)
+            self.mask = mask
+            self.slots = made
+        else:
+            free(made)
+        return 0
+
+    cdef int _find_some(self, tuple keys, Py_ssize_t start, int64_t[::1] out) except -1:
+        """The positions of the next few keys. All are asked for before the first is compared."""
+        cdef uint64_t[WINDOW] slots
+        cdef Py_ssize_t i, count = min(len(keys) - start, WINDOW)
+        cdef uint32_t slot
+        for i in range(count):
+            key = <bytes?>keys[start + i]
+            slots[i] = self.mask & xxh64_bytes(
+                <const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), 0
             )
-            if at >= 0:
-                ordered &= found == 0 or out[found - 1] < at
-                out[found] = at
+            prefetch(&self.slots[slots[i]])
+        for i in range(count):
+            slot = self.slots[slots[i]]
+            if slot:
+                prefetch(self.base + self.ends[slot - 1])
+        for i in range(count):
+            key = <bytes>keys[start + i]
+            out[start + i] = self._find(
+                slots[i], <const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)
+            )
+        return 0
+
+    def positions(self, keys):
+        """Positions of those keys that are there, ascending, once each."""
+        cdef tuple asked = tuple(keys)
+        cdef int64_t[::1] out
+        cdef Py_ssize_t i, found = 0
+        cdef bint ordered = True
+        self._require_slots()
+        places = np.empty(len(asked), np.int64)
+        out = places
+        for i in range(0, len(asked), WINDOW):
+            self._find_some(asked, i, out)
+        for i in range(len(asked)):
+            if out[i] >= 0:
+                ordered &= found == 0 or out[found - 1] < out[i]
+                out[found] = out[i]
                 found += 1
         return places[:found] if ordered else np.unique(places[:found])
 
@@ -203,17 +232,18 @@ def union_rows(
         if out[total - 1] >= num_rows:
             raise IndexError("rows outside the split")
         return found
-    words = <uint64_t*>calloc(size, sizeof(uint64_t))
+    words = <uint64_t*>borrow(size * sizeof(uint64_t))
     if words == NULL:
         raise MemoryError()
     with nogil:
+        memset(words, 0, size * sizeof(uint64_t))
         state = _mark(rows, offsets, positions, words, num_rows)
         if state == 0:
             if CAN_PRESS and not plainly:
                 total = list_pressed(words, size, &out[0])
             else:
                 total = list_plainly(words, size, &out[0])
-    free(words)
+    give_back(words)
     if state:
         raise IndexError("rows outside the split")
     return found[:total]
