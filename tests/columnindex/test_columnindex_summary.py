@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,6 @@ from indextables.errors import IndexTablesError
 from indextables.maintenance import rewrite
 
 COLUMNS = ("word", "n", "x", "single", "flag", "at", "day")
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    columnindex.forget_indexes()
-    METRICS.reset()
-    yield
-    columnindex.forget_indexes()
 
 
 def make(count: int, rng: random.Random, start: int = 0) -> pa.Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,6 @@ from indextables.columnindex.metrics import METRICS
 from indextables.errors import IndexTablesError, MaintenanceError
 
 COLUMNS = ("email", "n", "x", "flag", "at", "day")
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    columnindex.forget_indexes()
-    METRICS.reset()
-    yield
-    columnindex.forget_indexes()
 
 
 def make(count: int, rng: random.Random, part: str) -> pa.Table:
