@@ -20,6 +20,7 @@ from indextables.log.actions import Metadata, Protocol
 from indextables.log.avro_file import ContainerWriter
 from indextables.log.avro_schema import FILE_ENTRY
 from indextables.log.columns import FIELD_BY_NAME, StringColumn
+from indextables.log.encode import ENTRIES_PER_BLOCK
 from indextables.log.ledger import Ledger, ledger_to_json
 from indextables.log.manifest import ManifestInfo, StateManifest
 from indextables.log.packed import PackedInts, PackedText
@@ -30,7 +31,6 @@ from indextables.storage.base import open_store
 from indextables.types import schema_to_json
 
 PER_MANIFEST = 50_000
-PER_BLOCK = 4096
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()),
@@ -133,8 +133,8 @@ def encoder_of(entries: Entries) -> EntryEncoder:
 
 def manifest_bytes(encoder: EntryEncoder, rows: Any, config: Config | None = None) -> bytes:
     writer = ContainerWriter(FILE_ENTRY, config or Config())
-    for first in range(0, len(rows), PER_BLOCK):
-        block = rows[first : first + PER_BLOCK]
+    for first in range(0, len(rows), ENTRIES_PER_BLOCK):
+        block = rows[first : first + ENTRIES_PER_BLOCK]
         writer.add_block(len(block), encoder.encode(block))
     return writer.finish()
 

@@ -11,6 +11,8 @@ from libc.stdint cimport INT64_MIN
 from indextables.native._cursor cimport (
     Cursor, cursor_fail, cursor_need, read_u8, read_zigzag,
 )
+from indextables.native._hash cimport load64
+from indextables.native._textslots cimport low_bytes, trailing_zeros
 from indextables.native._typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
@@ -37,9 +39,17 @@ cdef enum:
     SINK_LIST = 4
 
 cdef enum:
+    QUICK_NOT = 0
+    QUICK_INT = 1
+    QUICK_BOOLEAN = 2
+    QUICK_TEXT = 3
+    QUICK_MAP = 4
+
+cdef enum:
     DEEPEST = 64
-    MOST_KEYS = 10000
-    CHUNK = 512             # rows that are taken apart before they are packed
+    NEAR = 16               # bytes that can be read wherever the short way begins a field
+    NEAR_KEY = 96           # and an item of a map: a key below 64 bytes, then as much again
+    NO_BRANCH = 256
 
 cdef struct Walk:
     const int32_t* nodes        # three per node: op, a, b
@@ -106,3 +116,36 @@ cdef inline int64_t read_count(Walk* w, Cursor* c) except -1 nogil:
         return cursor_fail(c, b"a block has too many items")
     w.budget -= count
     return count
+
+
+cdef inline bint is_optional(const Walk* w, int32_t union_node) noexcept nogil:
+    """Whether the first branch of a union is null."""
+    cdef int32_t first = node_a(w, union_node)
+    return node_b(w, union_node) > 0 and node_op(w, w.children[first]) == OP_NULL
+
+
+cdef inline uint64_t near_varint(const uint8_t* base, uint64_t* pos) noexcept nogil:
+    """A variable-length integer of at most eight bytes, eight of which can be read.
+
+    A longer one is 2**64 - 1, and the position stays.
+    """
+    cdef uint64_t w = load64(base + pos[0])
+    cdef uint64_t ends = ~w & 0x8080808080808080ULL
+    cdef uint64_t n
+    if w & 128 == 0:
+        pos[0] += 1
+        return w & 127
+    if ends == 0:
+        return 18446744073709551615ULL
+    n = (<uint64_t>trailing_zeros(ends) >> 3) + 1
+    pos[0] += n
+    w &= low_bytes(n)
+    w = (w & 0x007f007f007f007fULL) | ((w & 0x7f007f007f007f00ULL) >> 1)
+    w = (w & 0x00003fff00003fffULL) | ((w & 0x3fff00003fff0000ULL) >> 2)
+    return (w & 0x000000000fffffffULL) | ((w & 0x0fffffff00000000ULL) >> 4)
+
+
+cdef inline uint64_t near_length(const uint8_t* base, uint64_t* pos) noexcept nogil:
+    """A length, eight bytes of which can be read; 2**64 - 1 when it is negative or longer."""
+    cdef uint64_t raw = near_varint(base, pos)
+    return 18446744073709551615ULL if raw & 1 else raw >> 1

@@ -1,20 +1,17 @@
 """File entries to columns."""
 
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport calloc, free
 
 import numpy as np
 
+from indextables.native._avro_columns cimport CHUNK, Guess, Keys, Places
 from indextables.native._cursor cimport (
-    Cursor, corrupt_at, cursor_fail, cursor_left, cursor_over, cursor_skip, cursor_take,
-    read_zigzag,
+    Cursor, cursor_fail, cursor_left, cursor_over, cursor_skip, cursor_take, read_zigzag,
 )
-from indextables.native._hash cimport xxh64_bytes
-from indextables.native._textpack cimport NULL_LENGTH, Bytes, TextPacker, reserve
-from indextables.native._textslots cimport same_bytes, utf8_valid
-from indextables.native._typedefs cimport (
-    int32_t, int64_t, uint8_t, uint32_t, uint64_t,
-)
+from indextables.native._hash cimport load64, xxh64_bytes
+from indextables.native._textpack cimport NULL_LENGTH
+from indextables.native._textslots cimport utf8_valid, zero_bytes
+from indextables.native._typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from indextables.errors import CorruptFileError
 
@@ -62,148 +59,16 @@ cdef int skip_value(Walk* w, Cursor* c, int32_t node, int depth) except -1 nogil
 
 # -- file entries to columns --------------------------------------------------------------------
 
-cdef class _Places:
-    """Where the texts of one column lie, for the rows of the chunk at hand, and their packer."""
-
-    cdef uint32_t[CHUNK] starts
-    cdef uint32_t[CHUNK] lengths
-    cdef TextPacker packer
-
-    def __cinit__(self, size_t rows, bint is_raw=False):
-        self.packer = TextPacker(rows, is_raw)
-        self.clear()
-
-    cdef inline void clear(self) noexcept nogil:
-        memset(self.lengths, 0xff, CHUNK * sizeof(uint32_t))
-
-    cdef inline void set(self, size_t i, uint64_t start, uint64_t n) noexcept nogil:
-        self.starts[i] = <uint32_t>start
-        self.lengths[i] = <uint32_t>n
-
-    cdef int flush(self, const Cursor* c, size_t first, size_t rows) except -1 nogil:
-        self.packer.put(c.base, c.size, self.starts, self.lengths, first, rows)
-        self.clear()
-        return 0
-
-
-cdef class _Keys:
-    """The keys of one map field, each with its column."""
-
-    cdef size_t rows
-    cdef list columns
-    cdef list names
-    cdef void** places              # the columns again, for use without the GIL
-    cdef Bytes arena                # the keys' bytes
-    cdef uint32_t* keys             # two per key: start and length in the arena
-    cdef uint32_t count
-    cdef uint32_t room              # keys that fit before everything grows
-    cdef int32_t* table             # key number plus one by hash, four slots per key of room
-    cdef uint32_t[256] guess        # the key that stood at each place of the row before
-    cdef uint8_t* present
-
-    def __cinit__(self, size_t rows):
-        self.rows = rows
-        self.columns = []
-        self.names = []
-        memset(self.guess, 0, sizeof(self.guess))
-        self.present = <uint8_t*>calloc(rows + 1, 1)
-        if self.present == NULL:
-            raise MemoryError()
-
-    def __dealloc__(self):
-        free(self.present)
-        free(self.places)
-        free(self.arena.data)
-        free(self.keys)
-        free(self.table)
-
-    cdef inline bint is_key(self, uint32_t key, const uint8_t* p, uint64_t n) noexcept nogil:
-        return self.keys[2 * key + 1] == n and same_bytes(
-            self.arena.data + self.keys[2 * key], p, n
-        )
-
-    cdef inline int64_t key_of(self, const uint8_t* p, uint64_t n, size_t place) except -1 nogil:
-        """The number of a key; a new one gets the next number and a column."""
-        if place < 256 and self.count and self.is_key(self.guess[place], p, n):
-            return self.guess[place]
-        cdef int64_t key = self.search(p, n)
-        if place < 256:
-            self.guess[place] = <uint32_t>key
-        return key
-
-    cdef int64_t search(self, const uint8_t* p, uint64_t n) except -1 nogil:
-        cdef uint32_t slot
-        if self.room:
-            slot = <uint32_t>xxh64_bytes(p, n, 0) & (4 * self.room - 1)
-            while self.table[slot]:
-                if self.is_key(<uint32_t>(self.table[slot] - 1), p, n):
-                    return self.table[slot] - 1
-                slot = (slot + 1) & (4 * self.room - 1)
-        if self.count >= MOST_KEYS:
-            return corrupt_at(0, b"a map field has too many distinct keys")
-        if not utf8_valid(p, n):
-            return corrupt_at(0, b"a map key is not UTF-8")
-        with gil:
-            return self.make(p, n)
-
-    cdef int64_t make(self, const uint8_t* p, uint64_t n) except -1:
-        """A new key, with a column of its own."""
-        if self.count == self.room:
-            self.grow()
-        reserve(&self.arena, n + 1)
-        memcpy(self.arena.data + self.arena.used, p, n)
-        self.keys[2 * self.count] = <uint32_t>self.arena.used
-        self.keys[2 * self.count + 1] = <uint32_t>n
-        self.arena.used += n
-        self.names.append((<const char*>p)[:n].decode() if n else "")
-        column = _Places(self.rows)
-        self.columns.append(column)
-        self.places[self.count] = <void*>column
-        self.table[self.free_slot(self.count)] = <int32_t>self.count + 1
-        self.count += 1
-        return self.count - 1
-
-    cdef int grow(self) except -1:
-        """Room for twice as many keys, at least eight."""
-        cdef uint32_t room = max(8, 2 * self.room)
-        cdef uint32_t* keys = <uint32_t*>realloc(self.keys, 2 * room * sizeof(uint32_t))
-        if keys != NULL:
-            self.keys = keys
-        cdef void** places = <void**>realloc(self.places, room * sizeof(void*))
-        if places != NULL:
-            self.places = places
-        cdef int32_t* table = <int32_t*>calloc(4 * room, sizeof(int32_t))
-        if keys == NULL or places == NULL or table == NULL:
-            free(table)
-            raise MemoryError()
-        free(self.table)
-        self.table = table
-        self.room = room
-        cdef uint32_t key
-        for key in range(self.count):
-            self.table[self.free_slot(key)] = <int32_t>key + 1
-        return 0
-
-    cdef uint32_t free_slot(self, uint32_t key) noexcept nogil:
-        cdef uint32_t slot = <uint32_t>xxh64_bytes(
-            self.arena.data + self.keys[2 * key], self.keys[2 * key + 1], 0
-        ) & (4 * self.room - 1)
-        while self.table[slot]:
-            slot = (slot + 1) & (4 * self.room - 1)
-        return slot
-
-    cdef int flush(self, const Cursor* c, size_t first, size_t rows) except -1 nogil:
-        cdef uint32_t key
-        for key in range(self.count):
-            (<_Places>self.places[key]).flush(c, first, rows)
-        return 0
-
-
 cdef struct Sink:
     int32_t kind
     int32_t node
+    int32_t quick                   # what the short way may take it for, ``QUICK_NOT`` else
+    int32_t value                   # node of the value, behind the union if there is one
+    uint32_t branch                 # first byte of a value, ``NO_BRANCH`` without a union
+    uint32_t item_branch            # the same of a map's values
+    size_t nulls                    # optional fields from this one on that a zero byte leaves out
     int64_t* ints
-    void* target                    # _Places of a text or list, _Keys of a map
+    void* target                    # Places of a text or list, Keys of a map
 
 
 cdef class EntryColumns:
@@ -218,28 +83,28 @@ cdef class EntryColumns:
 
     def texts(self, int field):
         """A text field, as ``TextPacker.finish`` gives it."""
-        return (<_Places>self._texts[field]).packer.finish()
+        return (<Places>self._texts[field]).packer.finish()
 
     def lists(self, int field):
         """A list field: arrays of strings in their Avro form."""
-        return (<_Places>self._lists[field]).packer.finish()
+        return (<Places>self._lists[field]).packer.finish()
 
     def map_keys(self, int field):
-        return list((<_Keys>self._maps[field]).names)
+        return list((<Keys>self._maps[field]).names)
 
     def map_texts(self, int field, int key):
         """One key of a map field."""
-        cdef _Keys keys = self._maps[field]
-        return (<_Places>keys.columns[key]).packer.finish()
+        cdef Keys keys = self._maps[field]
+        return (<Places>keys.columns[key]).packer.finish()
 
     def map_present(self, int field):
         """Which rows have the map, if only an empty one."""
-        cdef _Keys keys = self._maps[field]
+        cdef Keys keys = self._maps[field]
         return np.frombuffer((<const char*>keys.present)[:self.rows], np.uint8)
 
 
 cdef inline int put_map(
-    Walk* w, Cursor* c, int32_t node, _Keys keys, size_t i, size_t row
+    Walk* w, Cursor* c, int32_t node, Keys keys, size_t i, size_t row
 ) except -1 nogil:
     cdef int64_t count = read_count(w, c)
     cdef size_t place = 0
@@ -259,10 +124,10 @@ cdef inline int put_map(
             if node_op(w, value) == OP_UNION:
                 value = read_branch(w, c, value)
             if node_op(w, value) == OP_NULL:
-                (<_Places>keys.places[key]).set(i, 0, NULL_LENGTH)
+                (<Places>keys.places[key]).set(i, 0, NULL_LENGTH)
                 continue
             n = read_length(c)
-            (<_Places>keys.places[key]).set(i, c.pos, n)
+            (<Places>keys.places[key]).set(i, c.pos, n)
             cursor_skip(c, n)
         count = read_count(w, c)
     return 0
@@ -298,14 +163,117 @@ cdef inline int put_value(Walk* w, Cursor* c, const Sink* s, size_t i, size_t ro
         s.ints[row] = read_boolean(c) if node_op(w, node) == OP_BOOLEAN else read_number(c)
     elif s.kind == SINK_TEXT:
         n = read_length(c)
-        (<_Places>s.target).set(i, c.pos, n)
+        (<Places>s.target).set(i, c.pos, n)
         cursor_skip(c, n)
     elif s.kind == SINK_MAP:
-        put_map(w, c, node, <_Keys>s.target, i, row)
+        put_map(w, c, node, <Keys>s.target, i, row)
     else:
         n = c.pos
         walk_list(w, c)
-        (<_Places>s.target).set(i, n, c.pos - n)
+        (<Places>s.target).set(i, n, c.pos - n)
+    return 0
+
+
+cdef inline uint64_t quick_map(
+    Walk* w, const Cursor* c, const Sink* s, Keys keys, uint64_t pos, size_t i, size_t row
+) except? 18446744073709551615ULL nogil:
+    """The position after a map of one block, 0 when it has to be read the long way.
+
+    Reading it again the long way notes the same places again.
+    """
+    cdef const uint8_t* base = c.base
+    cdef uint64_t count = base[pos] >> 1
+    cdef uint64_t place
+    cdef uint64_t n
+    cdef Guess* g
+    if base[pos] & 129 or <int64_t>count > w.budget:
+        return 0
+    pos += 1
+    for place in range(count):
+        if c.size - pos < NEAR_KEY:
+            return 0
+        n = base[pos]
+        g = &keys.guess[place]
+        if n & 129:
+            return 0
+        n >>= 1
+        pos += 1
+        if g.size != n or (load64(base + pos) & g.mask) != g.word or n > 8:
+            keys.key_of(base + pos, n, place)
+        pos += n
+        if s.item_branch != NO_BRANCH:
+            if base[pos] != s.item_branch:
+                return 0
+            pos += 1
+        n = near_length(base, &pos)
+        if n > c.size - pos:
+            return 0
+        g.starts[i] = <uint32_t>pos
+        g.lengths[i] = <uint32_t>n
+        pos += n
+    if count and (pos >= c.size or base[pos]):
+        return 0
+    keys.present[row] = 1
+    w.budget -= count
+    return pos + (count > 0)
+
+
+cdef inline uint64_t quick_value(
+    Walk* w, const Cursor* c, const Sink* s, uint64_t pos, size_t i, size_t row
+) except? 18446744073709551615ULL nogil:
+    """The position after a field, noted in its column; 0 when it has to be read the long way."""
+    cdef uint64_t n
+    if s.branch != NO_BRANCH:
+        if c.base[pos] != s.branch:
+            return 0
+        pos += 1
+    if s.quick == QUICK_INT:
+        n = near_varint(c.base, &pos)
+        if n == 18446744073709551615ULL:
+            return 0
+        s.ints[row] = <int64_t>(n >> 1) ^ -<int64_t>(n & 1)
+        return pos
+    if s.quick == QUICK_TEXT:
+        n = near_length(c.base, &pos)
+        if n > c.size - pos:
+            return 0
+        (<Places>s.target).set(i, pos, n)
+        return pos + n
+    if s.quick == QUICK_BOOLEAN:
+        s.ints[row] = c.base[pos]
+        return pos + 1 if c.base[pos] < 2 else 0
+    return quick_map(w, c, s, <Keys>s.target, pos, i, row) if s.quick == QUICK_MAP else 0
+
+
+cdef int put_entry(
+    Walk* w, Cursor* c, const Sink* sinks, int32_t fields, size_t i, size_t row
+) except -1 nogil:
+    """Read one file entry, row ``i`` of its chunk, into its columns.
+
+    Fields of the usual shapes take a short way while ``NEAR`` bytes can be read; anything else
+    goes through ``put_value`` from the field's first byte on, errors included.
+    """
+    cdef int32_t k = 0
+    cdef uint64_t pos = c.pos
+    cdef uint64_t after
+    cdef uint64_t word
+    while k < fields:
+        after = 0
+        if c.size - pos >= NEAR:
+            word = load64(c.base + pos)
+            if sinks[k].nulls and word & 255 == 0:
+                after = min(sinks[k].nulls, zero_bytes(word))
+                pos += after
+                k += <int32_t>after
+                continue
+            after = quick_value(w, c, &sinks[k], pos, i, row)
+        if after == 0:
+            c.pos = pos
+            put_value(w, c, &sinks[k], i, row)
+            after = c.pos
+        pos = after
+        k += 1
+    c.pos = pos
     return 0
 
 
@@ -315,14 +283,14 @@ cdef int flush_chunk(
     cdef int32_t k
     for k in range(fields):
         if sinks[k].kind == SINK_TEXT or sinks[k].kind == SINK_LIST:
-            (<_Places>sinks[k].target).flush(c, first, rows)
+            (<Places>sinks[k].target).flush(c, first, rows)
         elif sinks[k].kind == SINK_MAP:
-            (<_Keys>sinks[k].target).flush(c, first, rows)
+            (<Keys>sinks[k].target).flush(c, first, rows)
     return 0
 
 
 cdef int hash_chunk(
-    const Cursor* c, _Places paths, uint64_t* hashes, size_t first, size_t rows
+    const Cursor* c, Places paths, uint64_t* hashes, size_t first, size_t rows
 ) except -1 nogil:
     cdef size_t i
     for i in range(rows):
@@ -333,19 +301,17 @@ cdef int hash_chunk(
 
 
 cdef int decode_block(
-    Walk* w, Cursor* c, const Sink* sinks, int32_t fields, _Places paths, uint64_t* hashes,
+    Walk* w, Cursor* c, const Sink* sinks, int32_t fields, Places paths, uint64_t* hashes,
     size_t first, size_t count,
 ) except -1 nogil:
     """One block: some rows are taken apart, then packed while their bytes are near."""
     cdef size_t done = 0
     cdef size_t rows
     cdef size_t i
-    cdef int32_t k
     while done < count:
         rows = min(<size_t>CHUNK, count - done)
         for i in range(rows):
-            for k in range(fields):
-                put_value(w, c, &sinks[k], i, first + done + i)
+            put_entry(w, c, sinks, fields, i, first + done + i)
         hash_chunk(c, paths, hashes, first + done, rows)
         flush_chunk(c, sinks, fields, first + done, rows)
         done += rows
@@ -354,52 +320,78 @@ cdef int decode_block(
     return 0
 
 
-def decode_entries(program, list blocks not None, list counts not None):
+def decode_entries(program, blocks not None, list counts not None, list sizes=None):
     """File entries of decompressed blocks; each must hold exactly as many as it says.
 
-    ``program`` comes from ``avro_schema.compile_entries``. Nothing refers to the blocks afterwards.
+    ``program`` comes from ``avro_schema.compile_entries``. ``blocks`` may be made one at a time,
+    each when the one before it is done with; ``sizes`` then says how long each of them is.
+    Nothing refers to the blocks afterwards.
     """
-    cdef Py_ssize_t rows = _count_rows(blocks, counts)
-    cdef EntryColumns out = _empty_columns(program, rows)
+    if sizes is None:
+        sizes = [len(block) for block in blocks]
     cdef const int32_t[:, ::1] nodes = program.node_array()
     cdef const int32_t[::1] children = program.child_array()
-    cdef uint64_t[::1] hashes = out.path_hashes
-    cdef int32_t fields = len(program.sinks)
-    cdef Sink* sinks = <Sink*>calloc(fields + 1, sizeof(Sink))
-    cdef const uint8_t[::1] view
     cdef Walk w
-    cdef Cursor c
-    cdef size_t first = 0
-    cdef size_t count
-    if sinks == NULL:
-        raise MemoryError()
     w.nodes = &nodes[0, 0]
     w.children = &children[0]
-    cdef _Places paths = out._texts[program.columns["text"].index("path")]
+    cdef EntryColumns out = _empty_columns(program, _count_rows(&w, sizes, counts))
+    cdef Sink* sinks = <Sink*>calloc(len(program.sinks) + 1, sizeof(Sink))
+    if sinks == NULL:
+        raise MemoryError()
     try:
         _bind(sinks, program, out, &w)
-        for block, number in zip(blocks, counts, strict=True):
-            view = block
-            count = number
-            w.budget = 8 * <int64_t>view.shape[0] + 4096
-            cursor_over(&c, view, 0)
-            with nogil:
-                decode_block(&w, &c, sinks, fields, paths, &hashes[0], first, count)
-            first += count
+        _decode(program, out, &w, sinks, iter(blocks), counts, sizes)
     finally:
         free(sinks)
     return out
 
 
-cdef Py_ssize_t _count_rows(list blocks, list counts) except -1:
+cdef int _decode(
+    program, EntryColumns out, Walk* w, const Sink* sinks, blocks, list counts, list sizes
+) except -1:
+    cdef uint64_t[::1] hashes = out.path_hashes
+    cdef int32_t fields = len(program.sinks)
+    cdef Places paths = out._texts[program.columns["text"].index("path")]
+    cdef const uint8_t[::1] view
+    cdef Cursor c
+    cdef size_t first = 0
+    cdef size_t count
+    for number, size in zip(counts, sizes, strict=True):
+        view = None
+        view = next(blocks)
+        if view.shape[0] != size:
+            raise CorruptFileError("a block is not as long as it says")
+        count = number
+        w.budget = 8 * <int64_t>view.shape[0] + 4096
+        cursor_over(&c, view, 0)
+        with nogil:
+            decode_block(w, &c, sinks, fields, paths, &hashes[0], first, count)
+        first += count
+    return 0
+
+
+cdef Py_ssize_t _count_rows(const Walk* w, list sizes, list counts) except -1:
     """Total rows; a block cannot hold more entries than its bytes allow."""
     cdef Py_ssize_t total = 0
-    for block, count in zip(blocks, counts, strict=True):
-        if len(block) >= NULL_LENGTH:
+    cdef int64_t least = max(<int64_t>2, _least_bytes(w))
+    cdef int64_t size
+    for size, count in zip(sizes, counts, strict=True):
+        if size >= <int64_t>NULL_LENGTH:
             raise CorruptFileError("a block is too large")
-        if count < 0 or 2 * count > len(block):
+        if count < 0 or count > size // least:
             raise CorruptFileError("a block is too short for its number of entries")
         total += count
+    return total
+
+
+cdef int64_t _least_bytes(const Walk* w) except -1:
+    """Bytes that every entry has: one for each field that is not surely empty."""
+    cdef int64_t total = 0
+    cdef int32_t k
+    cdef int32_t op
+    for k in range(node_b(w, 0)):
+        op = node_op(w, w.children[node_a(w, 0) + k])
+        total += op != OP_NULL and op != OP_FIXED and op != OP_RECORD
     return total
 
 
@@ -409,9 +401,9 @@ cdef EntryColumns _empty_columns(program, Py_ssize_t rows):
     out.rows = rows
     out.ints = np.full((len(columns["int"]), max(rows, 1)), MISSING, np.int64)[:, :rows]
     out.path_hashes = np.zeros(max(rows, 1), np.uint64)[:rows]
-    out._texts = [_Places(rows) for _ in columns["text"]]
-    out._lists = [_Places(rows, True) for _ in columns["list"]]
-    out._maps = [_Keys(rows) for _ in columns["map"]]
+    out._texts = [Places(rows) for _ in columns["text"]]
+    out._lists = [Places(rows, True) for _ in columns["list"]]
+    out._maps = [Keys(rows) for _ in columns["map"]]
     return out
 
 
@@ -421,6 +413,7 @@ cdef int _bind(Sink* sinks, program, EntryColumns out, const Walk* w) except -1:
     for k, (kind, number) in enumerate(program.sinks):
         sinks[k].kind = kind
         sinks[k].node = w.children[node_a(w, 0) + k]
+        _shorten(&sinks[k], w)
         if kind == SINK_INT:
             sinks[k].ints = &ints[number, 0] if out.rows else NULL
         elif kind == SINK_TEXT:
@@ -429,4 +422,36 @@ cdef int _bind(Sink* sinks, program, EntryColumns out, const Walk* w) except -1:
             sinks[k].target = <void*>out._lists[number]
         elif kind == SINK_MAP:
             sinks[k].target = <void*>out._maps[number]
+    for k in reversed(range(len(program.sinks) - 1)):
+        if sinks[k].nulls:
+            sinks[k].nulls += sinks[k + 1].nulls
     return 0
+
+
+cdef int _shorten(Sink* s, const Walk* w) except -1:
+    """Find out whether a field has a shape that the short way takes."""
+    s.value = s.node
+    s.branch = s.item_branch = NO_BRANCH
+    if node_op(w, s.node) == OP_UNION:
+        s.nulls = is_optional(w, s.node)
+        if node_b(w, s.node) != 2 or not s.nulls:
+            return 0
+        s.branch = 2
+        s.value = w.children[node_a(w, s.node) + 1]
+    cdef int32_t op = node_op(w, s.value)
+    if s.kind == SINK_INT:
+        s.quick = QUICK_BOOLEAN if op == OP_BOOLEAN else QUICK_INT
+    elif s.kind == SINK_TEXT and op == OP_STRING:
+        s.quick = QUICK_TEXT
+    elif s.kind == SINK_MAP and op == OP_MAP:
+        s.quick = _quick_items(s, w, node_a(w, s.value))
+    return 0
+
+
+cdef int _quick_items(Sink* s, const Walk* w, int32_t item) except -1:
+    if node_op(w, item) == OP_UNION:
+        if node_b(w, item) != 2 or not is_optional(w, item):
+            return QUICK_NOT
+        s.item_branch = 2
+        item = w.children[node_a(w, item) + 1]
+    return QUICK_MAP if node_op(w, item) == OP_STRING else QUICK_NOT

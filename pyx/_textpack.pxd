@@ -23,6 +23,8 @@ cdef struct Piece:
     uint32_t start          # literal bytes in the arena
     uint32_t size
     uint32_t slot           # what follows them: INTEGER_SLOT, UUID_SLOT or 0 at the end
+    uint64_t word           # their first eight, zeros where there are fewer
+    uint64_t mask           # which bytes of ``word`` count
 
 cdef struct Template:
     uint32_t start          # skeleton in the arena
@@ -50,6 +52,7 @@ cdef class TextPacker:
     cdef Bytes arena            # skeletons
     cdef Template* templates
     cdef uint32_t count
+    cdef uint32_t[2] recent     # templates of the last texts, the last one first
     cdef Piece* pieces
     cdef uint32_t pieces_used
     cdef uint32_t pieces_size
@@ -65,9 +68,11 @@ cdef class TextPacker:
         const uint32_t* lengths, size_t first, size_t rows,
     ) except -1 nogil
     cdef int put_plain(self, const uint8_t* p, uint32_t n, size_t row) except -1 nogil
-    cdef int put_text(self, const uint8_t* p, uint32_t n, uint32_t* code) except -2 nogil
+    cdef int put_text(self, const uint8_t* p, uint32_t n, uint64_t room) except -2 nogil
     cdef int become_plain(self, size_t rows) except -1 nogil
-    cdef bint matches(self, const Template* t, const uint8_t* p, size_t n) noexcept nogil
+    cdef bint matches(
+        self, const Template* t, const uint8_t* p, size_t n, size_t room
+    ) noexcept nogil
     cdef int split(self, const uint8_t* p, size_t n, uint32_t* slots) except -1 nogil
     cdef int find(self, uint32_t slots, uint32_t* code) except -1 nogil
     cdef int make(self, uint32_t slots) except -1 nogil

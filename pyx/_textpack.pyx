@@ -5,9 +5,11 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from indextables.native._hash cimport xxh64_bytes
+from indextables.native._cursor cimport it_le64
+from indextables.native._hash cimport load64, xxh64_bytes
+from indextables.native._narrow cimport narrowed
 from indextables.native._textslots cimport (
-    put_integer, put_uuid, same_bytes, take_integer, take_uuid, text_valid,
+    low_bytes, put_integer, put_uuid, same_bytes, take_integer, take_uuid, text_valid,
 )
 from indextables.native._typedefs cimport (
     int32_t, uint8_t, uint16_t, uint32_t, uint64_t,
@@ -102,22 +104,21 @@ cdef class TextPacker:
             if <uint64_t>starts[i] + lengths[i] > size:
                 return out_of_buffer()
             p = base + starts[i]
-            self.valid[first + i] = 1
             self.present += 1
-            if self.is_plain:
-                self.put_plain(p, lengths[i], first + i)
-                continue
             if before == NULL or before_size != lengths[i] or not same_bytes(
                 before, p, before_size
             ):
-                if self.put_text(p, lengths[i], &code) == GIVE_UP:
-                    self.valid[first + i] = 0
-                    self.become_plain(first + i)
+                if self.is_plain or self.put_text(p, lengths[i], size - starts[i]) == GIVE_UP:
+                    if not self.is_plain:
+                        self.become_plain(first + i)
+                        before = NULL
                     self.valid[first + i] = 1
                     self.put_plain(p, lengths[i], first + i)
                     continue
-            before = p
-            before_size = lengths[i]
+                before = p
+                before_size = lengths[i]
+                code = self.recent[0]
+            self.valid[first + i] = 1
             self.codes[first + i] = <uint16_t>code
             for j in range(self.templates[code].slots):
                 self.slots[j][first + i] = self.values[j]
@@ -135,16 +136,21 @@ cdef class TextPacker:
         self.offsets[row + 1] = <uint32_t>self.texts.used
         return 0
 
-    cdef int put_text(self, const uint8_t* p, uint32_t n, uint32_t* code) except -2 nogil:
-        """The template of a text and, in ``values``, its slots; or ``GIVE_UP``."""
+    cdef int put_text(self, const uint8_t* p, uint32_t n, uint64_t room) except -2 nogil:
+        """The template of a text, ``recent[0]``, and in ``values`` its slots; or ``GIVE_UP``."""
         cdef uint32_t slots = 0
-        if self.count and self.matches(self.templates + code[0], p, n):
+        cdef uint32_t last = self.recent[0]
+        if self.count and self.matches(self.templates + last, p, n, room):
+            return 0
+        self.recent[0] = self.recent[1]
+        self.recent[1] = last
+        if self.count > 1 and self.matches(self.templates + self.recent[0], p, n, room):
             return 0
         if not text_valid(p, n):
             not_utf8()
         if self.split(p, n, &slots) == GIVE_UP:
             return GIVE_UP
-        return self.find(slots, code)
+        return self.find(slots, &self.recent[0])
 
     cdef int become_plain(self, size_t rows) except -1 nogil:
         """Spell the first ``rows`` rows out and go on without skeletons."""
@@ -182,32 +188,39 @@ cdef class TextPacker:
             self.offsets[row + 1] = <uint32_t>self.texts.used
         return 0
 
-    cdef bint matches(self, const Template* t, const uint8_t* p, size_t n) noexcept nogil:
+    cdef bint matches(
+        self, const Template* t, const uint8_t* p, size_t n, size_t room
+    ) noexcept nogil:
         """Whether the text is an instance of ``t``; its slots go to ``values``."""
         cdef const Piece* piece = self.pieces + t.first_piece
-        cdef uint32_t k
-        cdef uint32_t slot = 0
+        cdef const uint8_t* literals = self.arena.data
+        cdef uint64_t* value = self.values
+        cdef size_t spare = room - n            # bytes that can be read behind the text
         cdef size_t taken
-        for k in range(t.pieces):
-            if n < piece[k].size or not same_bytes(
-                p, self.arena.data + piece[k].start, piece[k].size
+        while True:
+            if n < piece.size:
+                return False
+            if n + spare >= 8 and (load64(p) & piece.mask) != piece.word:
+                return False
+            if (piece.size > 8 or n + spare < 8) and not same_bytes(
+                p, literals + piece.start, piece.size
             ):
                 return False
-            p += piece[k].size
-            n -= piece[k].size
-            if piece[k].slot == INTEGER_SLOT:
-                taken = take_integer(p, n, self.values + slot)
-                slot += 1
-            elif piece[k].slot == UUID_SLOT:
-                taken = 36 if take_uuid(p, n, self.values + slot) else 0
-                slot += 2
+            p += piece.size
+            n -= piece.size
+            if piece.slot == INTEGER_SLOT:
+                taken = take_integer(p, n, n + spare, value)
+                value += 1
+            elif piece.slot == UUID_SLOT:
+                taken = 36 if take_uuid(p, n, value) else 0
+                value += 2
             else:
                 return n == 0
             if taken == 0:
                 return False
             p += taken
             n -= taken
-        return False
+            piece += 1
 
     cdef int split(self, const uint8_t* p, size_t n, uint32_t* slots) except -1 nogil:
         """Skeleton of a text into ``scratch``, its slots into ``values``."""
@@ -226,7 +239,7 @@ cdef class TextPacker:
                 taken = 36
             else:
                 mark = INTEGER_SLOT
-                taken = take_integer(p + i, n - i, self.values + slots[0])
+                taken = take_integer(p + i, n - i, n - i, self.values + slots[0])
                 slots[0] += taken > 0
             self.scratch.data[self.scratch.used] = mark if taken else p[i]
             self.scratch.used += 1
@@ -302,6 +315,10 @@ cdef class TextPacker:
                 piece.start = <uint32_t>begin
                 piece.size = <uint32_t>(i - begin)
                 piece.slot = self.arena.data[i] if i < end else 0
+                piece.mask = low_bytes(piece.size)
+                piece.word = 0
+                memcpy(&piece.word, self.arena.data + begin, min(<size_t>8, i - begin))
+                piece.word = it_le64(piece.word)
                 self.pieces_used += 1
                 begin = i + 1
             i += 1
@@ -313,20 +330,20 @@ cdef class TextPacker:
         cdef size_t row
         cdef uint64_t* slot = self.slots[j]
         cdef bint everywhere = self.present == self.n and self.count == 1
-        with nogil:
+        if everywhere:
+            whole = np.asarray(<uint64_t[:self.n]>slot)
+            low, high = whole.min(), whole.max()
+        else:
             for row in range(self.n):
-                if everywhere or self.has_slot(row, j):
+                if self.has_slot(row, j):
                     low = min(low, slot[row])
                     high = max(high, slot[row])
-            if low < high:
-                for row in range(self.n):
-                    if everywhere or self.has_slot(row, j):
-                        slot[row] -= low
-                    else:
-                        slot[row] = 0
+            for row in range(self.n):
+                if not self.has_slot(row, j):
+                    slot[row] = low
         if low >= high:
             return (low if low == high else 0), None
-        return low, _narrowed(slot, self.n, high - low)
+        return low, narrowed(slot, self.n, low, high)
 
     cdef bint is_worth_it(self) noexcept nogil:
         """Whether skeletons are few beside the rows; slots cost about what their digits did."""
@@ -372,36 +389,6 @@ cdef object _copied(const uint8_t* source, size_t size, dtype):
     if size:
         memcpy(&target[0], source, size)
     return out.view(dtype)
-
-
-cdef object _narrowed(const uint64_t* source, size_t n, uint64_t largest):
-    """A copy in the narrowest unsigned type that holds ``largest``."""
-    cdef uint8_t[::1] b8
-    cdef uint16_t[::1] b16
-    cdef uint32_t[::1] b32
-    cdef uint64_t[::1] b64
-    cdef size_t i
-    if largest < 1 << 8:
-        out = np.empty(n, np.uint8)
-        b8 = out
-        for i in range(n):
-            b8[i] = <uint8_t>source[i]
-    elif largest < 1 << 16:
-        out = np.empty(n, np.uint16)
-        b16 = out
-        for i in range(n):
-            b16[i] = <uint16_t>source[i]
-    elif largest < 1ULL << 32:
-        out = np.empty(n, np.uint32)
-        b32 = out
-        for i in range(n):
-            b32[i] = <uint32_t>source[i]
-    else:
-        out = np.empty(n, np.uint64)
-        b64 = out
-        for i in range(n):
-            b64[i] = source[i]
-    return out
 
 
 def pack_texts(

@@ -9,6 +9,15 @@ from libc.string cimport memcpy
 from indextables.native._hash cimport load16, load32, load64
 from indextables.native._typedefs cimport uint8_t, uint32_t, uint64_t
 
+cdef extern from *:
+    """
+    static const uint64_t it_powers_of_ten[8] = {
+        1, 10, 100, 1000, 10000, 100000, 1000000, 10000000
+    };
+    """
+    const uint64_t* POWERS_OF_TEN "it_powers_of_ten"
+    int trailing_zeros "__builtin_ctzll"(unsigned long long v) noexcept nogil
+
 cdef enum:
     MOST_DIGITS = 18
 
@@ -31,6 +40,16 @@ cdef inline bint same_bytes(const uint8_t* a, const uint8_t* b, size_t n) noexce
     return n == 0 or a[0] == b[0]
 
 
+cdef inline uint64_t low_bytes(size_t n) noexcept nogil:
+    """A mask of the first ``n`` bytes of a word, of all eight when there are more."""
+    return (<uint64_t>1 << (8 * n)) - 1 if n < 8 else 0xffffffffffffffffULL
+
+
+cdef inline size_t zero_bytes(uint64_t w) noexcept nogil:
+    """How many bytes of a word, from its low one on, are zero."""
+    return <size_t>trailing_zeros(w) >> 3 if w else 8
+
+
 cdef inline bint text_valid(const uint8_t* p, size_t n) noexcept nogil:
     """``utf8_valid`` with a short way for ASCII."""
     cdef size_t i = 0
@@ -47,42 +66,58 @@ cdef inline bint text_valid(const uint8_t* p, size_t n) noexcept nogil:
     return True
 
 
-cdef inline bint eight_digits(const uint8_t* p, uint64_t* value) noexcept nogil:
-    """Eight decimal digits at once: all bytes are tested, then summed pairwise."""
-    cdef uint64_t w = load64(p)
-    if ((w & (w + 0x0606060606060606ULL) & 0xf0f0f0f0f0f0f0f0ULL) != 0x3030303030303030ULL):
-        return False
+cdef inline uint32_t digits_in(uint64_t w) noexcept nogil:
+    """How many bytes of a word, from its low one on, are decimal digits."""
+    cdef uint64_t t = w ^ 0x3030303030303030ULL
+    t = (((t & 0x7f7f7f7f7f7f7f7fULL) + 0x7676767676767676ULL) | t) & 0x8080808080808080ULL
+    return <uint32_t>trailing_zeros(t) >> 3 if t else 8
+
+
+cdef inline uint64_t eight_digits(uint64_t w) noexcept nogil:
+    """The number that eight digits spell, the first in the low byte; they are summed pairwise."""
     w = (w & 0x0f0f0f0f0f0f0f0fULL) * 2561 >> 8
     w = (w & 0x00ff00ff00ff00ffULL) * 6553601 >> 16
-    value[0] = (w & 0x0000ffff0000ffffULL) * 42949672960001ULL >> 32
-    return True
+    return (w & 0x0000ffff0000ffffULL) * 42949672960001ULL >> 32
 
 
-cdef inline size_t take_integer(const uint8_t* p, size_t n, uint64_t* value) noexcept nogil:
-    """Length of the integer slot at ``p``, 0 when there is none (no digit, or a leading zero)."""
-    cdef size_t i = 1
-    cdef uint64_t v
-    cdef uint64_t eight
-    cdef uint8_t d
-    if n == 0:
-        return 0
-    v = <uint8_t>(p[0] - 48)
-    if v > 9:
-        return 0
-    if v == 0:
-        value[0] = 0
-        return 0 if n > 1 and <uint8_t>(p[1] - 48) <= 9 else 1
-    while i + 8 <= n and i <= MOST_DIGITS - 8 and eight_digits(p + i, &eight):
-        v = v * 100000000 + eight
+cdef inline size_t take_digits(
+    const uint8_t* p, size_t most, size_t room, uint64_t* value
+) noexcept nogil:
+    """Length of the run of at most ``most`` digits at ``p``; ``room`` bytes can be read there."""
+    cdef size_t i = 0
+    cdef size_t k
+    cdef uint64_t v = 0
+    cdef uint64_t w
+    while i < most and i + 8 <= room:
+        w = load64(p + i)
+        k = min(<size_t>digits_in(w), most - i)
+        if k < 8:
+            if k:
+                v = v * POWERS_OF_TEN[k] + eight_digits(w << (64 - 8 * k))
+            value[0] = v
+            return i + k
+        v = v * 100000000 + eight_digits(w)
         i += 8
-    while i < n and i < MOST_DIGITS:
-        d = <uint8_t>(p[i] - 48)
-        if d > 9:
-            break
-        v = v * 10 + d
+    while i < most and <uint8_t>(p[i] - 48) <= 9:
+        v = v * 10 + <uint8_t>(p[i] - 48)
         i += 1
     value[0] = v
     return i
+
+
+cdef inline size_t take_integer(
+    const uint8_t* p, size_t n, size_t room, uint64_t* value
+) noexcept nogil:
+    """Length of the integer slot at ``p``, 0 when there is none (no digit, or a leading zero).
+
+    The text has ``n`` more bytes; ``room`` bytes, not fewer than ``n``, can be read.
+    """
+    if n == 0 or <uint8_t>(p[0] - 48) > 9:
+        return 0
+    if p[0] == 48:
+        value[0] = 0
+        return 0 if n > 1 and <uint8_t>(p[1] - 48) <= 9 else 1
+    return take_digits(p, min(n, <size_t>MOST_DIGITS), room, value)
 
 
 cdef inline uint64_t eight_hex(uint64_t w, uint64_t* bad) noexcept nogil:

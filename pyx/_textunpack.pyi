@@ -1,6 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
+def repeated_hashes(parts: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]: ...
 def sort_hashes(
     hashes: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]: ...

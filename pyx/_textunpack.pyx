@@ -1,5 +1,7 @@
 """Skeletons and slots back to texts, and the order of path hashes."""
 
+from libc.stdlib cimport calloc, free
+
 import numpy as np
 
 from indextables.native._textpack cimport INTEGER_SLOT, NULL_LENGTH, UUID_SLOT
@@ -158,3 +160,77 @@ cdef void _settle(uint64_t[::1] keys, uint32_t[::1] rows, size_t n) noexcept nog
             at -= 1
         keys[at] = key
         rows[at] = row
+
+
+# -- hashes that occur twice --------------------------------------------------------------------
+
+cdef enum:
+    SEEN = 4096             # places for the hashes of one bucket, of which there are about 1024
+    MOST_SEEN = 3072
+
+cdef struct Seen:
+    uint64_t[SEEN] keys
+    uint32_t[SEEN] bucket   # which bucket filled the place, counted from 1
+    uint32_t used
+
+
+cdef inline bint _see(Seen* seen, uint64_t key, uint32_t bucket) noexcept nogil:
+    """Note a hash of a bucket; whether it had been noted before."""
+    cdef uint32_t at = <uint32_t>key & (SEEN - 1)
+    while seen.bucket[at] == bucket:
+        if seen.keys[at] == key:
+            return True
+        at = (at + 1) & (SEEN - 1)
+    seen.bucket[at] = bucket
+    seen.keys[at] = key
+    seen.used += 1
+    return False
+
+
+cdef int _repeats(
+    const uint64_t[::1] keys, int64_t[::1] at, const int64_t[::1] ends, uint32_t bits, Seen* seen,
+    list found,
+) except -1:
+    """Gather what occurs again; 1 when a bucket is too full or some part is not ascending."""
+    cdef uint32_t shift = 64 - bits
+    cdef uint32_t bucket
+    cdef Py_ssize_t k
+    for bucket in range(<uint32_t>1 << bits):
+        seen.used = 0
+        for k in range(at.shape[0]):
+            while at[k] < ends[k] and keys[at[k]] >> shift == bucket:
+                if seen.used >= MOST_SEEN:
+                    return 1
+                if _see(seen, keys[at[k]], bucket + 1):
+                    found.append(keys[at[k]])
+                at[k] += 1
+    for k in range(at.shape[0]):
+        if at[k] != ends[k]:
+            return 1
+    return 0
+
+
+def repeated_hashes(list parts not None):
+    """Hashes that occur more than once in some ascending arrays, each at least once.
+
+    The arrays are walked together, one range of hashes after the other, so that the hashes of a
+    range are looked up in a table that stays near.
+    """
+    lengths = np.array([len(part) for part in parts], np.int64)
+    keys = np.concatenate([np.zeros(0, np.uint64), *parts])
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    cdef uint32_t bits = 1
+    while bits < 20 and len(keys) >> bits > 1024:
+        bits += 1
+    cdef Seen* seen = <Seen*>calloc(1, sizeof(Seen))
+    if seen == NULL:
+        raise MemoryError()
+    found = []
+    try:
+        if _repeats(keys, starts, ends, bits, seen, found):
+            keys.sort()
+            return keys[1:][np.diff(keys) == 0]
+    finally:
+        free(seen)
+    return np.array(found, np.uint64)

@@ -1,7 +1,8 @@
 """Avro object container files: blocks out of their codecs.
 
 The container is scanned once (every length and sync marker checked), then blocks are decompressed
-one after the other. What a block may grow to is bounded, so that a few crafted bytes cannot claim
+one after the other, each when the one before it has been read: its memory is used again while it
+is near. What a block may grow to is bounded, so that a few crafted bytes cannot claim
 all memory. A codec's own complaint becomes ``CorruptFileError``.
 
 Avro itself checks nothing but sync markers. The containers written here carry the CRC-32C of all
@@ -15,8 +16,9 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -29,15 +31,34 @@ from indextables.native._avro_objects import decode_objects, scan_container
 from indextables.native._crc32c import crc32c
 
 LARGEST_BLOCK = 256 << 20
-_GROUP_BYTES = 16 << 20
-Decompress = Callable[[memoryview], bytes | memoryview]
+_GROUP_BYTES = 32 << 20
+Data = bytes | memoryview
 
 
-class BlockGroup(NamedTuple):
-    """Decompressed blocks, and how many values each holds."""
+class Block(NamedTuple):
+    """A block that can be decompressed, and how long it says it is then."""
 
-    blocks: list[bytes | memoryview]
+    size: int
+    load: Callable[[], Data]
+
+
+Decompress = Callable[[memoryview], Block]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockGroup:
+    """Some blocks, and how many values each holds."""
+
+    held: list[Block]
     counts: list[int]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [block.size for block in self.held]
+
+    def blocks(self) -> Iterator[Data]:
+        """The decompressed blocks, made one at a time."""
+        return (block.load() for block in self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +86,20 @@ class Container:
     def groups(self) -> Iterator[BlockGroup]:
         """All blocks, some tens of megabytes at a time."""
         decompress = _codec(self.codec)
-        blocks: list[bytes | memoryview] = []
+        held: list[Block] = []
         counts: list[int] = []
         size = 0
         for count, start, length in zip(
             self.counts.tolist(), self.starts.tolist(), self.sizes.tolist(), strict=True
         ):
-            block = decompress(self.view[start : start + length])
-            blocks.append(block)
+            held.append(decompress(self.view[start : start + length]))
             counts.append(count)
-            size += len(block)
+            size += held[-1].size
             if size >= _GROUP_BYTES:
-                yield BlockGroup(blocks, counts)
-                blocks, counts, size = [], [], 0
-        if blocks:
-            yield BlockGroup(blocks, counts)
+                yield BlockGroup(held, counts)
+                held, counts, size = [], [], 0
+        if held:
+            yield BlockGroup(held, counts)
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +118,7 @@ def read_records(data: bytes) -> list[Any]:
     program = compile_schema(schema)
     found: list[Any] = []
     for group in container.groups():
-        for block, count in zip(group.blocks, group.counts, strict=True):
+        for block, count in zip(group.blocks(), group.counts, strict=True):
             found += decode_objects(program, block, count)
     return found
 
@@ -174,14 +194,18 @@ def _snappy(data: bytes) -> bytes:
 
 def _codec(name: str) -> Decompress:
     if name == "null":
-        return lambda block: block
+        return _loaded
     if name == "deflate":
-        return _inflate
+        return lambda block: _loaded(_inflate(block))
     if name == "snappy":
-        return _unsnappy
+        return lambda block: _loaded(_unsnappy(block))
     if name == "zstandard":
         return _unzstd()
     raise CorruptFileError(f"unknown Avro codec '{name[:40]}'")
+
+
+def _loaded(data: Data) -> Block:
+    return Block(len(data), lambda: data)
 
 
 def _inflate(block: memoryview) -> bytes:
@@ -202,22 +226,34 @@ def _unzstd() -> Decompress:
     context = zstandard.ZstdDecompressor(max_window_size=LARGEST_BLOCK)
     codec = pa.Codec("zstd")
 
-    def decompress(block: memoryview) -> bytes | memoryview:
-        try:
+    def whole(block: memoryview, size: int) -> memoryview:
+        with _zstd_errors():
+            found = codec.decompress(pa.py_buffer(block), decompressed_size=size)
+        return memoryview(found).cast("B")
+
+    def decompress(block: memoryview) -> Block:
+        with _zstd_errors():
             size = zstandard.frame_content_size(block)
             if 0 < size <= LARGEST_BLOCK:
-                whole = codec.decompress(pa.py_buffer(block), decompressed_size=size)
-                return memoryview(whole).cast("B")
+                return Block(size, partial(whole, block, size))
             with context.stream_reader(block) as stream:
                 found: bytes = stream.read(LARGEST_BLOCK)
                 more = stream.read(1)
-        except (zstandard.ZstdError, OSError, pa.ArrowException, MemoryError) as error:
-            raise CorruptFileError(f"a zstandard block is damaged: {error}") from None
         if more or size > LARGEST_BLOCK:
             raise CorruptFileError("a zstandard block is too large")
-        return found
+        return _loaded(found)
 
     return decompress
+
+
+@contextmanager
+def _zstd_errors() -> Iterator[None]:
+    import zstandard
+
+    try:
+        yield
+    except (zstandard.ZstdError, OSError, pa.ArrowException, MemoryError) as error:
+        raise CorruptFileError(f"a zstandard block is damaged: {error}") from None
 
 
 def _unsnappy(block: memoryview) -> memoryview:

@@ -226,6 +226,10 @@ class Segment(ABC):
     def path_hashes(self) -> npt.NDArray[np.uint64]:
         """XXH64 of each path."""
 
+    def sorted_hashes(self) -> npt.NDArray[np.uint64]:
+        """``path_hashes`` in ascending order."""
+        return np.sort(self.path_hashes())
+
     @property
     @abstractmethod
     def nbytes(self) -> int:

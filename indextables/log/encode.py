@@ -38,7 +38,7 @@ from indextables.native._avro import decode_entries
 from indextables.native._avro_write import EntryEncoder
 
 Source: TypeAlias = tuple[str, Any, list[tuple[str | None, Any]]]
-ENTRIES_PER_BLOCK = 4096
+ENTRIES_PER_BLOCK = 1024  # some hundred kilobytes, which stay near while they are taken apart
 PACKED_ROWS = 16384
 _SCHEMA_TEXT = json.dumps(FILE_ENTRY).encode()
 

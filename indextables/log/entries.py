@@ -1,8 +1,8 @@
 """Reading manifests: Avro files of file entries become packed segments.
 
-Some megabytes of blocks are decoded at a time, straight into packed columns and without objects;
-then the blocks are let go. Paths are checked as they come in: a log that names a
-file outside its table is refused.
+Blocks are decompressed and decoded one at a time, straight into packed columns and without
+objects; some tens of megabytes of them make one segment. Paths are checked as they come in: a log
+that names a file outside its table is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_entries(data: bytes, root: str) -> list[Segment]:
 
 
 def _segment(program: Program, group: BlockGroup, root: str) -> PackedSegment:
-    raw = decode_entries(program, group.blocks, group.counts)
+    raw = decode_entries(program, group.blocks(), group.counts, group.sizes)
     return segment_of_columns(program.columns, raw, root)
 
 

@@ -35,6 +35,7 @@ from indextables.log.columns import (
     hash_paths,
     partition_text,
 )
+from indextables.native._narrow import pack_ints
 from indextables.native._statcols import scan_counts
 from indextables.native._textunpack import unpack_texts
 
@@ -45,10 +46,6 @@ _SENTINEL = 9_000_000_000_000_000
 _MARK = re.compile(rb"([\xfe\xff])")
 UInt32s = npt.NDArray[np.uint32]
 Narrow = npt.NDArray[np.unsignedinteger[Any]]
-
-
-def _bits(valid: npt.NDArray[np.bool_]) -> Bytes | None:
-    return None if valid.all() else np.packbits(valid, bitorder="little")
 
 
 def _is_set(bits: Bytes | None, row: int) -> bool:
@@ -73,20 +70,12 @@ class PackedInts:
     @classmethod
     def pack(cls, values: Int64s, missing: int) -> PackedInts | None:
         """A packed column, ``None`` when no row has a value."""
-        present = values != missing
-        everywhere = bool(present.all())
-        shown = values if everywhere else values[present]
-        if not len(shown):
+        packed = pack_ints(values, missing)
+        if packed is None:
             return None
-        low, high = int(shown.min()), int(shown.max())
-        bits = None if everywhere else _bits(present)
-        if low == high:
-            return cls(len(values), low, None, bits)
-        kind = np.min_scalar_type(high - low)
-        distance = (values - low).view(np.uint64)
-        if not everywhere:
-            distance[~present] = 0
-        return cls(len(values), low, distance.astype(kind), bits)
+        low, data, present = packed
+        bits = None if present is None else np.packbits(present, bitorder="little")
+        return cls(len(values), low, data, bits)
 
     def to_int64(self) -> Int64s:
         """Whole values, ``UNKNOWN`` where absent."""
@@ -384,6 +373,9 @@ class PackedSegment(Segment):
         found = np.empty(self.n, np.uint64)
         found[self.hash_rows] = self.hashes
         return found
+
+    def sorted_hashes(self) -> npt.NDArray[np.uint64]:
+        return self.hashes
 
     @property
     def nbytes(self) -> int:

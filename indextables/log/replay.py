@@ -17,7 +17,7 @@ from indextables.log.actions import AddFile, RemoveFile
 from indextables.log.columns import Mask, RowSegment, Segment, hash_paths
 from indextables.log.encode import pack_adds
 from indextables.log.ledger import Ledger
-from indextables.native._textunpack import sort_hashes
+from indextables.native._textunpack import repeated_hashes
 
 PACK_FROM = 8192
 
@@ -83,11 +83,7 @@ def append_rows(segments: list[Segment], live: list[Mask | None], adds: list[Add
 
 def hide_earlier_duplicates(segments: list[Segment], live: list[Mask | None]) -> None:
     """Of entries with the same path the last one counts; foreign states may hold several."""
-    hashes = (
-        np.concatenate([s.path_hashes() for s in segments]) if segments else np.zeros(0, np.uint64)
-    )
-    ordered, _ = sort_hashes(hashes)
-    twice = ordered[:-1][ordered[1:] == ordered[:-1]]
+    twice = repeated_hashes([segment.sorted_hashes() for segment in segments])
     if not len(twice):
         return
     seen: set[str] = set()
