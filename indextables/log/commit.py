@@ -143,11 +143,22 @@ class CommitLoop:
     ) -> int | None:
         """The version in which this very transaction, or this step of a stream, landed before."""
         ours = self.transaction.commit_id
-        for version, _, others in since:
-            for action in others:
+        for change in since:
+            for action in change.actions:
                 if isinstance(action, CommitInfo) and action.commit_id == ours:
-                    return version
+                    self._refuse_left_behind(change)
+                    return change.version
         return latest.version if is_applied(actions, latest) else None
+
+    def _refuse_left_behind(self, change: VersionActions) -> None:
+        """A version of ours counts only if readers saw it, not if it took an emptied slot."""
+        if self._may_be_left_behind(change.version) and not self._is_live(change):
+            raise CommitStateUnknownError(
+                "the log was truncated around the version of this commit, which readers may have "
+                "left behind before it was written",
+                path=version_path(change.version),
+                hint="Keep every file of this commit; look for its rows before making a new one",
+            )
 
     def _check(
         self,
@@ -203,22 +214,33 @@ class CommitLoop:
     def _is_overtaken(self, change: VersionActions) -> bool:
         """Did readers leave this version behind before we wrote it?
 
-        Truncation deletes versions from the oldest up to the newest, so a slot that was emptied
-        has no predecessor, and something newer. Version 0 is never deleted, so version 1 looks
-        for its files in the newest snapshot; without any the question stays open.
+        Version 1 looks for its files in the newest snapshot; without any the question stays open.
         """
-        store, version = self.target.store, change.version
-        if version > 1 and store.exists(version_path(version - 1)):
+        if not self._may_be_left_behind(change.version):
             return False
-        listing = list_log(store, version + 1)
-        if version > 1:
-            return listing.newest > version
-        if not (listing.states or listing.checkpoints) or self._is_live(change):
+        if change.version > 1:
+            return True
+        if self._is_live(change):
             return False
         raise CommitStateUnknownError(
             "other writers checkpointed the log while its first version was on its way",
-            path=version_path(version),
+            path=version_path(change.version),
             hint="Keep every file of this commit; look for its rows before running it again",
+        )
+
+    def _may_be_left_behind(self, version: int) -> bool:
+        """Can this slot have been emptied by a truncation and taken again?
+
+        Truncation deletes versions from the oldest up to the newest, so a slot that was emptied
+        has no predecessor, and something newer. Version 0 is never deleted, so it says nothing
+        about version 1; any checkpoint may have emptied that.
+        """
+        store = self.target.store
+        if version > 1 and store.exists(version_path(version - 1)):
+            return False
+        listing = list_log(store, version + 1)
+        return (
+            listing.newest > version if version > 1 else bool(listing.states or listing.checkpoints)
         )
 
     def _is_live(self, change: VersionActions) -> bool:

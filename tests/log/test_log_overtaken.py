@@ -27,6 +27,7 @@ class Paused(WrappedStore):
         super().__init__(inner)
         self.meanwhile: Callable[[], None] | None = meanwhile
         self.loses_reply = False
+        self.loses_request = False
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         run, self.meanwhile = self.meanwhile, None
@@ -34,7 +35,7 @@ class Paused(WrappedStore):
             if self.loses_reply:
                 self.inner.put_if_absent(path, data)
             run()
-            if self.loses_reply:
+            if self.loses_reply or self.loses_request:
                 raise AmbiguousWriteError("no reply", path=path)
         self.inner.put_if_absent(path, data)
 
@@ -82,6 +83,36 @@ def test_the_first_version_of_a_table_cannot_tell_and_says_so() -> None:
     slow, _ = paused(log, 2)
     with pytest.raises(CommitStateUnknownError, match="first version"):
         slow.commit(Transaction(None, "append", actions=[split("slow")]))
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_second_run_does_not_take_a_version_left_behind_for_its_commit(before: int) -> None:
+    """Ours lies in the emptied slot and every later version is there, but no reader sees it."""
+    log = new_table(memory_store(), checkpoint__interval=0)
+    for _ in range(before):
+        append(log, "a")
+    slow, store = paused(log, 2)
+    store.loses_request = before > 0
+    transaction = Transaction(None, "append", actions=[split("slow")])
+    with pytest.raises(CommitStateUnknownError):
+        slow.commit(transaction)
+    assert all(log.store.exists(version_path(before + k)) for k in (1, 2))
+    with pytest.raises(CommitStateUnknownError, match="left behind"):
+        reopen(log).commit(transaction)
+    assert "slow" not in names(reopen(log))
+
+
+def test_a_second_run_recognises_what_landed_before_the_truncation() -> None:
+    log = new_table(memory_store(), checkpoint__interval=0)
+    append(log, "a")
+    slow, store = paused(log, 1)
+    store.loses_reply = True
+    transaction = Transaction(None, "append", actions=[split("slow")])
+    with pytest.raises(CommitStateUnknownError, match="truncated"):
+        slow.commit(transaction)
+    again = reopen(log).commit(transaction)
+    assert (again.version, again.already_committed) == (2, True)
+    assert names(reopen(log)) == {"a", "other0", "slow"}
 
 
 def test_a_log_without_its_newest_version_file_is_still_written_to() -> None:
