@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ from indextables.log import cache
 from indextables.log.actions import Action, AddFile
 from indextables.log.log import TransactionLog
 from indextables.log.transaction import CommitResult, ReadSet, Transaction
+from indextables.log.versions import version_path
 from indextables.storage.base import Store, open_store
+from indextables.storage.wrapped import WrappedStore
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("day", pa.string())])
 MAPPING = json.dumps(
@@ -132,3 +135,25 @@ def names(log: TransactionLog, version: int | None = None) -> list[str]:
     """Names of the live splits, sorted."""
     paths = log.snapshot(version=version).paths.to_pylist()
     return sorted(path.removesuffix(".split") for path in paths)
+
+
+class Interrupted(WrappedStore):
+    """Runs something just before a version file is created, once."""
+
+    def __init__(self, inner: Any, version: int, action: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.when = version_path(version)
+        self.action: Callable[[], object] | None = action
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        if path == self.when and self.action is not None:
+            action, self.action = self.action, None
+            action()
+        super().put_if_absent(path, data)
+
+
+def race(log: TransactionLog, transaction: Transaction, rival: Callable[[], object]) -> Any:
+    """Commit while ``rival`` takes the version we are about to write."""
+    version = log.snapshot().version + 1
+    store = Interrupted(log.store, version, rival)
+    return TransactionLog(log.path, store, log.config).commit(transaction)
