@@ -26,6 +26,7 @@ cdef enum:
     WINDOW = 32                 # keys looked for at once
 
 cdef bint CAN_PRESS = can_press() != 0
+cdef const char* EMPTY = b""
 
 
 cdef class TextTable:
@@ -45,7 +46,7 @@ cdef class TextTable:
             raise ValueError("too many strings")
         self.data = data
         self.ends = ends
-        self.base = &data[0] if data.shape[0] else NULL
+        self.base = &data[0] if data.shape[0] else <const uint8_t*>EMPTY
         self.count = <uint64_t>(ends.shape[0] - 1)
 
     def __dealloc__(self):

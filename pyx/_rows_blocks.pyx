@@ -95,7 +95,7 @@ cdef class BlockSet:
                 if crc32c_extend(0, block.data, block.length) != <uint32_t>table[i, 2]:
                     self.bad = i
                     break
-                self.kinds |= 1 << (block.data[0] & 31)
+                self.kinds |= <uint32_t>1 << (block.data[0] & 31)
                 if block.data[0] == ALL_NULL or (block.length > 1 and block.data[1] & HAS_NULLS):
                     self.any_nulls = True
         return 0

@@ -202,7 +202,8 @@ cdef class BlockWriter:
 
     cdef int put(self, const void* source, uint64_t n) except -1 nogil:
         self.need(n)
-        memcpy(self.data + self.size, source, n)
+        if n:
+            memcpy(self.data + self.size, source, n)
         self.size += n
         return 0
 
