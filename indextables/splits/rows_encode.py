@@ -254,11 +254,17 @@ def _list_lengths(lists: pa.Array) -> NDArray[np.int64]:
 
 
 def _as_list(array: pa.Array) -> pa.Array:
-    """A map as the list of its entries; a list as it is."""
+    """A map as the list of its entries; a list as it is.
+
+    The buffers are taken over: Arrow's cast loses the lengths of lists of nulls among the values.
+    """
     if not pa.types.is_map(array.type):
         return array
-    entry = pa.struct([array.type.key_field, array.type.item_field])
-    return array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
+    entries = array.values
+    dtype = pa.list_(pa.field("entries", entries.type, nullable=False))
+    return pa.Array.from_buffers(
+        dtype, len(array), array.buffers()[:2], array.null_count, array.offset, [entries]
+    )
 
 
 def _words(array: pa.Array, item_bits: int) -> Array:

@@ -41,6 +41,21 @@ def test_random_tables_come_back(table: pa.Table, block_rows: int | None, data: 
         same(pa.Table.from_batches([taken]), table.take(pa.array(rows, pa.int64())))
 
 
+def test_maps_to_lists_of_nulls(rng: random.Random) -> None:
+    """With items behind the lists that are null themselves, which do not belong to them."""
+    for _ in range(30):
+        count = rng.randrange(1, 40)
+        ends = pa.array(range(0, 6 * count + 1, 6), pa.int32())
+        gone = pa.array([rng.random() < 0.5 for _ in range(count)])
+        lists = pa.ListArray.from_arrays(ends, pa.nulls(6 * count), mask=gone)
+        cuts = sorted([0, count, *(rng.randrange(count + 1) for _ in range(6))])
+        keys = pa.array(range(count), pa.int32())
+        maps = pa.MapArray.from_arrays(pa.array(cuts, pa.int32()), keys, lists)
+        for column in (maps, maps.slice(rng.randrange(len(maps)))):
+            table = pa.table({"c": column})
+            same(scanned(mapped(*write(table))), table)
+
+
 @given(table=tables(max_rows=80), block_rows=st.sampled_from([None, 4, 32]))
 @settings(max_examples=60)
 def test_oracle_reads_the_same_values(table: pa.Table, block_rows: int | None) -> None:
