@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from indextables.native._textpack import Packed
 
 _SENTINEL = 9_000_000_000_000_000
+_FEW = 100
 _MARK = re.compile(rb"([\xfe\xff])")
 UInt32s = npt.NDArray[np.uint32]
 Narrow = npt.NDArray[np.unsignedinteger[Any]]
@@ -361,13 +362,24 @@ class PackedSegment(Segment):
         rows = self.hash_rows[first[hits]]
         last = np.searchsorted(self.hashes, asked[hits], side="right")
         alone = last - first[hits] == 1
-        here = self.text_columns["path"].take(rows[alone]).to_column().to_arrow()
-        there = pa.array([paths[i] for i in hits[alone]], pa.large_string())
-        equal = np.asarray(pc.equal(here, there)).astype(np.bool_)
+        equal = self._has_paths(rows[alone], [paths[i] for i in hits[alone]])
         found[hits[alone][equal]] = rows[alone][equal]
         for i, end in zip(hits[~alone], last[~alone], strict=True):
             same = [int(r) for r in self.hash_rows[first[i] : end] if self.path(int(r)) == paths[i]]
             found[i] = max(same, default=-1)
+
+    def _has_paths(self, rows: npt.NDArray[Any], paths: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Whether each row has the path beside it; a few are compared without Arrow.
+
+        The first array that Arrow makes of Python objects loads pandas where that is installed,
+        which takes a hundred times as long as a refresh.
+        """
+        if len(paths) <= _FEW:
+            pairs = zip(rows.tolist(), paths, strict=True)
+            return np.array([self.path(row) == path for row, path in pairs], np.bool_)
+        here = self.text_columns["path"].take(rows).to_column().to_arrow()
+        there = pa.array(paths, pa.large_string())
+        return np.asarray(pc.equal(here, there)).astype(np.bool_)
 
     def path_hashes(self) -> npt.NDArray[np.uint64]:
         found = np.empty(self.n, np.uint64)

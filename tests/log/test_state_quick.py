@@ -22,6 +22,7 @@ from indextables.log.actions import AddFile
 from indextables.log.avro_file import Container, entry_program
 from indextables.log.avro_schema import compile_entries
 from indextables.log.columns import zigzag
+from indextables.log.encode import pack_adds
 from indextables.log.entries import read_entries, segment_of_columns
 from indextables.native._avro import decode_entries
 from indextables.native._narrow import pack_ints
@@ -238,3 +239,10 @@ def test_numbers_are_narrowed_as_numpy_would(values: list[int]) -> None:
             continue
         assert data.dtype == np.min_scalar_type(max(shown) - low)
         assert data.tolist() == [0 if v == missing else v - low for v in values]
+
+
+@pytest.mark.parametrize("asked", [3, 100, 101, 300])
+def test_few_paths_and_many_are_found_alike(asked: int) -> None:
+    (segment,) = pack_adds([AddFile(f"part-{k}.split", size=k) for k in range(300)])
+    paths = [f"part-{k}.split" for k in range(300 - asked, 300)]
+    assert segment.find([*paths, "part-300.split"]).tolist() == [*range(300 - asked, 300), -1]
