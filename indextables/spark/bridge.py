@@ -27,12 +27,13 @@ from indextables.mapping import DocMapping
 from indextables.planner import Plan
 from indextables.spark import aggregating
 from indextables.spark.aggregating import Aggregation
+from indextables.spark.quick import as_stream, quick_answer
 from indextables.spark.scan import VIRTUAL, Request, Scan
 from indextables.spark.tables import SHARED
 from indextables.splits.aggregates import group_states
 from indextables.types import normalize_schema, schema_from_json, schema_to_json, type_to_json
 
-OK, FAILED, NOTHING = b"\0", b"\1", b"\2"
+OK, FAILED, NOTHING, ROWS = b"\0", b"\1", b"\2", b"\3"
 MOST_REMEMBERED = 64
 
 
@@ -221,18 +222,19 @@ class Bridge:
         limit = body.get("limit")
         if rows is not None and limit is not None:
             rows = min(rows, limit)
-        size = report.bytes_selected
-        columns = plan.columns
-        if columns is not None:
-            share = (len(columns) + 1) / (len(scan.table.snapshot.schema) + 1)
-            size = int(size * min(share, 1.0))
+        size = int(report.bytes_selected * scan.share(plan.columns))
         return {"bytes": max(size, 1), "rows": -1 if rows is None else rows}
 
     # -- plans for executors --------------------------------------------------------------------
 
     def _read_function(self, body: Mapping[str, Any]) -> bytes:
         reader = self.reader(body)
-        return NOTHING if not reader.partitions() else OK + packed(reader, reader.output)
+        if not reader.partitions():
+            return NOTHING
+        rows = quick_answer(reader, reader.access.config)
+        if rows is None:
+            return OK + packed(reader, reader.output)
+        return ROWS + as_stream(rows) if rows else NOTHING
 
     def reader(self, body: Mapping[str, Any]) -> Any:
         """The reader of one scan with its tasks; none where there is nothing to read."""

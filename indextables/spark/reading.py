@@ -1,14 +1,11 @@
 """What a Spark task does: read its splits, shape the rows as Spark wants them.
 
-Spark's worker forks, imports and then collects garbage after every task over all modules; freezing
-them once makes a task ten times cheaper. Batches must have exactly Spark's Arrow schema, so every
-column is brought to it: nested fields that the query does not need are dropped, and a batch without
-columns keeps its number of rows.
+Batches must have exactly Spark's Arrow schema, so every column is brought to it: nested fields that
+the query does not need are dropped, and a batch without columns keeps its number of rows.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,20 +19,11 @@ from indextables.planner.tasks import SplitTask
 from indextables.spark.aggregating import Aggregation, gathered
 from indextables.spark.options import Access
 from indextables.spark.tables import worker_store
+from indextables.spark.worker import settle_worker
 
 INDEX_ALL = "_indexall"
 SCORE = "_score"
 FULL_BATCH = 8192
-_settled = False
-
-
-def settle_worker() -> None:
-    """Once per worker: what is imported now is not garbage."""
-    global _settled
-    if not _settled:
-        gc.collect()
-        gc.freeze()
-        _settled = True
 
 
 class TaskPartition(InputPartition):  # type: ignore[misc]
@@ -71,12 +59,15 @@ class TaskReader(DataSourceReader):  # type: ignore[misc]
         return self._partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle_worker()
+        if isinstance(partition, TaskPartition):
+            yield from self.batches(partition)
+
+    def batches(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:
+        """The partition's rows exactly as Spark wants them."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        settle_worker()
         wanted = to_arrow_schema(self.output, timezone="UTC")
-        if not isinstance(partition, TaskPartition):
-            return
         if partition.known is not None:
             yield shaped(partition.known, wanted)
         if partition.task is None:

@@ -32,12 +32,12 @@ from indextables.expr.predicate import (
 from indextables.planner import Plan, Planner
 from indextables.planner.tasks import SplitTask
 from indextables.spark.options import Access, access
+from indextables.spark.packing import packed
 from indextables.spark.tables import SHARED, OpenTable
 
 INDEX_ALL = "_indexall"
 SCORE = "_score"
 VIRTUAL = (INDEX_ALL, SCORE)
-SMALL_TASK = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -138,25 +138,15 @@ class Scan:
         } | set(leaves(self.fixed))
         found = [replace(t, predicate=without_others(t.predicate, ours)) for t in plan.tasks]
         asked = str(self.table.config["read.splitsPerTask"]).strip().lower()
-        return packed(found) if asked == "auto" else found
+        if asked != "auto":
+            return found
+        return packed(found, self.planner.parallelism, self.share(plan.columns))
 
-
-def packed(tasks: Sequence[SplitTask]) -> list[SplitTask]:
-    """Tasks that check the same joined while they stay small: starting one costs more than that."""
-    found: list[SplitTask] = []
-    for task in tasks:
-        last = found[-1] if found else None
-        if last is not None and _joins(last, task):
-            found[-1] = replace(last, splits=(*last.splits, *task.splits))
-        else:
-            found.append(task)
-    return found
-
-
-def _joins(one: SplitTask, other: SplitTask) -> bool:
-    same = one.predicate == other.predicate and one.limit == other.limit
-    plain = one.indexes is None and other.indexes is None
-    return same and plain and one.size + other.size <= SMALL_TASK
+    def share(self, columns: Sequence[str] | None) -> float:
+        """About which part of a split's bytes a scan of these columns reads."""
+        if columns is None:
+            return 1.0
+        return min(1.0, (len(columns) + 1) / (len(self.table.snapshot.schema) + 1))
 
 
 def _is_accepted(predicate: Predicate) -> bool:

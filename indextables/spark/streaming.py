@@ -36,8 +36,9 @@ from indextables.log.actions import AddFile, RemoveFile, Txn
 from indextables.log.snapshot import Snapshot
 from indextables.planner.tasks import SplitTask, deal_out, splits_per_task
 from indextables.spark.options import Access
-from indextables.spark.reading import TaskPartition, TaskReader, settle_worker
+from indextables.spark.reading import TaskPartition, TaskReader
 from indextables.spark.tables import SHARED
+from indextables.spark.worker import settle_worker
 from indextables.spark.writing import WriteOrder, Written
 from indextables.splits.source import SplitRef
 

@@ -27,8 +27,8 @@ from indextables.log.actions import Action, AddFile
 from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
 from indextables.spark.options import Access
-from indextables.spark.reading import settle_worker
 from indextables.spark.tables import SHARED, worker_store
+from indextables.spark.worker import settle_worker
 from indextables.types import normalize_schema, schema_from_json
 
 

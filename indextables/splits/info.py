@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -133,9 +134,9 @@ class SplitInfo:
     def _from_body(cls, body: dict[str, Any]) -> SplitInfo:
         index = body["index"]
         return cls(
-            schema=schema_from_json(json.dumps(body["schema"])),
+            schema=_schema(json.dumps(body["schema"])),
             num_rows=body["num_rows"],
-            mapping=DocMapping.from_json(json.dumps(body["mapping"])),
+            mapping=_mapping(json.dumps(body["mapping"])),
             checksums=body["checksums"],
             fields={f["column"]: IndexField(**f) for f in index["fields"]},
             null_counts=body["null_counts"],
@@ -145,6 +146,17 @@ class SplitInfo:
             index_meta=index["meta"],
             xref=body["xref"],
         )
+
+
+@lru_cache(64)
+def _schema(text: str) -> pa.Schema:
+    """The splits of a table share their schema, and most of them their mapping."""
+    return schema_from_json(text)
+
+
+@lru_cache(64)
+def _mapping(text: str) -> DocMapping:
+    return DocMapping.from_json(text)
 
 
 def _sparse(item: IndexField) -> dict[str, Any]:

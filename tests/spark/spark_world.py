@@ -12,6 +12,13 @@ import pyarrow.parquet as pq
 
 TEXTS = ("timeout in db pool", "connected to db", "user login failed", "disk full", "retry timeout")
 LAYERS = ("l1", "l2")
+WAYS = ("l1", "l2", "driver")
+"""The layers, layer 2 once with every scan in tasks and once with every scan in the driver."""
+ALL_IN_TASKS = {"spark.indextables.read.driver.maxSplits": 0}
+ALL_IN_DRIVER = {
+    "spark.indextables.read.driver.maxSplits": 1000,
+    "spark.indextables.read.driver.maxRows": 100_000,
+}
 
 
 def rows(n: int = 400) -> pa.Table:
@@ -73,12 +80,16 @@ class World:
         )
         pq.write_table(self.data, self.parquet)
         spark.read.parquet(self.parquet).cache().createOrReplaceTempView("t_parquet")
-        for layer, splits in (("l1", "8"), ("l2", "4")):
-            few_tasks = {"spark.indextables.read.splitsPerTask": splits}
-            self.frame(layer, **few_tasks).createOrReplaceTempView(f"t_{layer}")
+        for way, splits, more in (
+            ("l1", 8, {}),
+            ("l2", 4, ALL_IN_TASKS),
+            ("driver", 4, ALL_IN_DRIVER),
+        ):
+            options = {"spark.indextables.read.splitsPerTask": splits, **more}
+            self.frame(way, **options).createOrReplaceTempView(f"t_{way}")
 
     def frame(self, layer: str, **options: Any) -> Any:
-        name = "indextables" if layer == "l2" else "indextables_python"
+        name = "indextables_python" if layer == "l1" else "indextables"
         reader = self.spark.read.format(name)
         for key, value in options.items():
             reader = reader.option(key, value)

@@ -12,9 +12,10 @@ import pytest
 from indextables.errors import EvaluationError
 from indextables.expr.predicate import FALSE, TRUE
 from indextables.planner.tasks import SplitTask
+from indextables.spark import packing
 from indextables.spark.aggregating import gathered, supported
 from indextables.spark.computing import Computed
-from indextables.spark.scan import SMALL_TASK, packed
+from indextables.spark.packing import packed
 from indextables.splits.source import SplitRef
 
 NAN, INF = float("nan"), float("inf")
@@ -154,9 +155,12 @@ def test_small_tasks_are_joined() -> None:
     def task(size: int, predicate: Any = TRUE) -> SplitTask:
         return SplitTask((SplitRef(f"{size}", size),), predicate)
 
-    half = SMALL_TASK // 2
-    small = packed([task(10), task(20), task(half)])
-    assert [len(t.splits) for t in small] == [3]
-    assert [len(t.splits) for t in packed([task(half), task(half + 1), task(5)])] == [1, 2]
-    assert [len(t.splits) for t in packed([task(10), task(20, FALSE), task(30, FALSE)])] == [1, 2]
-    assert packed([]) == []
+    second = int(packing.BYTES_PER_SECOND)
+    assert [len(t.splits) for t in packed([task(10), task(20), task(second // 20)], 2)] == [3]
+    assert [len(t.splits) for t in packed([task(10), task(20, FALSE), task(30)], 2)] == [1, 1, 1]
+    eight = [task(second // 20 + i) for i in range(8)]
+    assert [len(t.splits) for t in packed(eight, 2)] == [4, 4]
+    assert [len(t.splits) for t in packed(eight, 2, share=0.1)] == [8]
+    assert [len(t.splits) for t in packed(eight, 8)] == [1] * 8
+    assert [len(t.splits) for t in packed([task(second)] * 8, 1)] == [1] * 8
+    assert packed([], 2) == []

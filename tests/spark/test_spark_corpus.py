@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from spark_corpus import FILTERS, QUERIES, TEXT
-from spark_world import LAYERS, World, bag
+from spark_world import WAYS, World, bag
 
 _expected: dict[str, list[str]] = {}
 
@@ -18,17 +18,17 @@ def expected(world: World, query: str) -> list[str]:
     return _expected[query]
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("condition", FILTERS)
-def test_filter(world: World, layer: str, condition: str) -> None:
+def test_filter(world: World, way: str, condition: str) -> None:
     query = "select id, host from {t} where " + condition
-    assert bag(world.spark.sql(query.format(t=f"t_{layer}"))) == expected(world, query)
+    assert bag(world.spark.sql(query.format(t=f"t_{way}"))) == expected(world, query)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("query", QUERIES)
-def test_query(world: World, layer: str, query: str) -> None:
-    assert bag(world.spark.sql(query.format(t=f"t_{layer}"))) == expected(world, query)
+def test_query(world: World, way: str, query: str) -> None:
+    assert bag(world.spark.sql(query.format(t=f"t_{way}"))) == expected(world, query)
 
 
 def words(text: str | None) -> list[str]:
@@ -40,9 +40,10 @@ def matching(world: World, oracle: Any) -> list[int]:
     return [row["id"] for row in data if oracle(words(row["message"]))]
 
 
+@pytest.mark.parametrize("way", WAYS[1:])
 @pytest.mark.parametrize(("condition", "oracle"), TEXT)
-def test_full_text(world: World, condition: str, oracle: Any) -> None:
-    found = world.spark.sql(f"select id from t_l2 where {condition}").collect()
+def test_full_text(world: World, way: str, condition: str, oracle: Any) -> None:
+    found = world.spark.sql(f"select id from t_{way} where {condition}").collect()
     assert sorted(r.id for r in found) == matching(world, oracle)
 
 

@@ -65,6 +65,7 @@ def test_random_conditions(world: World, condition: str) -> None:
     query = "select id, status, part from {t} where " + condition
     expected = bag(world.spark.sql(query.format(t="t_parquet")))
     assert bag(world.spark.sql(query.format(t="t_l2"))) == expected
+    assert bag(world.spark.sql(query.format(t="t_driver"))) == expected
     assert bag(world.frame("l1", where=condition).select("id", "status", "part")) == expected
 
 
@@ -83,3 +84,4 @@ def test_random_aggregates(world: World, condition: str, keys: list[str]) -> Non
     query += f" group by {', '.join(keys)}" if keys else ""
     expected = bag(world.spark.sql(query.format(t="t_parquet")))
     assert bag(world.spark.sql(query.format(t="t_l2"))) == expected
+    assert bag(world.spark.sql(query.format(t="t_driver"))) == expected

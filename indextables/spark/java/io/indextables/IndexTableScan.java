@@ -2,8 +2,6 @@ package io.indextables;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -12,19 +10,13 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
-import scala.Option;
 
-/** One scan, planned in Python; executors run Spark's own reader of Python data sources. */
+/** One scan, planned in Python. */
 public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     private final ObjectNode request;
     private final StructType output;
-    private PythonDataSourceReadInfo plan;
-    private boolean planned;
+    private ScanPlan plan;
 
     IndexTableScan(ObjectNode request, StructType output) {
         this.request = request;
@@ -57,36 +49,23 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     public InputPartition[] planInputPartitions() {
-        if (plan() == null) {
-            return new InputPartition[0];
-        }
-        scala.collection.immutable.Seq parts = plan().partitions();
-        InputPartition[] out = new InputPartition[parts.size()];
-        for (int i = 0; i < out.length; i++) {
-            out[i] = new PythonInputPartition(i, (byte[]) parts.apply(i));
-        }
-        return out;
+        return plan().partitions();
     }
 
     public PartitionReaderFactory createReaderFactory() {
-        Option none = Option.empty();
-        PythonDataSourceV2 source = Python.source();
-        byte[] function = plan() == null ? new byte[0] : plan().func();
-        return new PythonPartitionReaderFactory(source.source(), function, output, none, none);
+        return plan().factory(output);
     }
 
-    private synchronized PythonDataSourceReadInfo plan() {
-        if (!planned && Bridge.isStock()) {
-            plan = StockTransport.read(request, output);
-            planned = true;
+    private synchronized ScanPlan plan() {
+        if (plan == null && Bridge.isStock()) {
+            plan = ScanPlan.ofTasks(StockTransport.read(request, output));
         }
-        if (!planned) {
-            byte[] bytes = Bridge.fetch("plan", request);
-            planned = true;
+        if (plan == null) {
             try {
-                DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
-                plan = Python.receive(in);
-            } catch (java.io.IOException problem) {
+                plan = ScanPlan.receive(Bridge.fetch("plan", request), output);
+            } catch (RuntimeException problem) {
+                throw problem;
+            } catch (Exception problem) {
                 throw new IllegalStateException("indextables: unreadable plan", problem);
             }
         }

@@ -2,7 +2,6 @@ package io.indextables;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.DataInputStream;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -13,7 +12,6 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -22,28 +20,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class Python {
     static final String NAME = "indextables_python";
 
-    private static final byte NOTHING = 2;
-
     private Python() {}
 
     static PythonDataSourceV2 source() {
         PythonDataSourceV2 source = new PythonDataSourceV2();
         source.setShortName(NAME);
         return source;
-    }
-
-    static PythonDataSourceReadInfo receive(DataInputStream in) throws java.io.IOException {
-        byte outcome = in.readByte();
-        if (outcome == NOTHING) {
-            return null;
-        }
-        if (outcome != 0) {
-            byte[] text = new byte[in.available()];
-            in.readFully(text);
-            throw new IllegalArgumentException(
-                new String(text, java.nio.charset.StandardCharsets.UTF_8));
-        }
-        return PythonDataSourceReadInfo.receive(in);
     }
 
     static Scan streamingScan(ObjectNode request, StructType schema) {
