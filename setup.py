@@ -1,5 +1,8 @@
 """Build of the native kernels: every ``pyx/*.pyx`` becomes ``indextables.native.<name>``.
 
+What Cython would put into each of them for typed memoryviews is compiled once, as
+``indextables.native._shared``: half the time to build, less than half the size.
+
 ``INDEXTABLES_DEBUG=1`` turns bounds checks, ``None`` checks and assertions on.
 ``INDEXTABLES_SANITIZE=address`` compiles for AddressSanitizer (see ``tests/sanitize.sh``).
 """
@@ -17,6 +20,9 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 DEBUG = os.environ.get("INDEXTABLES_DEBUG", "0") not in ("", "0")
 SANITIZE = os.environ.get("INDEXTABLES_SANITIZE", "")
+
+C_FILES = "build/cython" + ("-debug" if DEBUG else "")
+SHARED = "indextables.native._shared"
 
 DIRECTIVES = {
     "language_level": 3,
@@ -47,17 +53,20 @@ def cython_processes() -> int:
 
 
 def extensions() -> list[Extension]:
-    link = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-    return [
-        Extension(
-            f"indextables.native.{source.stem}",
-            [f"pyx/{source.name}"],
-            extra_compile_args=compile_args(),
-            extra_link_args=link,
-            define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
-        )
-        for source in sorted((ROOT / "pyx").glob("*.pyx"))
+    kernels = sorted((ROOT / "pyx").glob("*.pyx"))
+    return [extension(SHARED, f"{C_FILES}/_shared.c")] + [
+        extension(f"indextables.native.{kernel.stem}", f"pyx/{kernel.name}") for kernel in kernels
     ]
+
+
+def extension(name: str, source: str) -> Extension:
+    return Extension(
+        name,
+        [source],
+        extra_compile_args=compile_args(),
+        extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
+        define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
+    )
 
 
 def header_tree() -> str:
@@ -92,7 +101,8 @@ setup(
         extensions(),
         include_path=[header_tree()],
         compiler_directives=DIRECTIVES,
-        build_dir="build/cython" + ("-debug" if DEBUG else ""),
+        build_dir=C_FILES,
+        shared_utility_qualified_name=SHARED,
         annotate=DEBUG,
         nthreads=cython_processes(),
         quiet=True,
