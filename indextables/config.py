@@ -355,7 +355,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("read.timestamp", "str", None, "Moment to read."),
     _s("read.splitsPerTask", "str", "auto", "Splits per Spark task: a number or auto."),
     _s("read.maxSplitsPerTask", "int", 256, "Upper limit of auto."),
-    _s("read.driver.maxSplits", "int", 4, "Most splits of a scan that the driver reads itself; 0 leaves every scan to tasks."),
+    _s("read.driver.maxSplits", "int", 16, "Most splits of a scan that the driver reads itself; 0 leaves every scan to tasks."),
     _s("read.driver.maxRows", "int", 1_000, "Most rows of a scan that the driver reads itself."),
     _s("read.batchRows", "int", 65_536, "Rows per Arrow batch."),
     _s("read.requireAggregatePushdown", "bool", False, "Fail where an aggregate cannot be pushed down."),

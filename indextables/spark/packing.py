@@ -1,9 +1,9 @@
 """How many tasks a scan becomes: enough for every core, none smaller than what starting it costs.
 
 The planner deals splits out to four tasks a core, so that one slow task does not hold up a long
-scan. Starting a task costs Spark some 50 ms, whatever is in it, so a short scan is better served by
-fewer. Its work is estimated (opening each split, then reading the asked share of its bytes), and
-tasks that check the same are joined while they stay under half a second or, in a scan so short that
+scan. Starting a task costs Spark 50 to 100 ms, whatever is in it, so fewer serve a short scan
+better. Its work is estimated (opening each split, then reading the asked share of its bytes), and
+tasks that check the same are joined while they stay under a second or, in a scan so short that
 this would leave cores idle, under an even share for each core.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from indextables.planner.tasks import SplitTask
 
-OPEN_SECONDS = 0.001
-BYTES_PER_SECOND = 40e6
-SHORTEST, LONGEST = 0.1, 0.5
+OPEN_SECONDS = 0.0005
+BYTES_PER_SECOND = 100e6
+SHORTEST, LONGEST = 0.1, 1.0
 _ROUNDING = 1.01
 
 

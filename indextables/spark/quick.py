@@ -23,6 +23,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.expr.predicate import TRUE, And, Compare, InSet, Op, Predicate, TextMatch
 from indextables.planner.tasks import SplitTask
+from indextables.table.execute import in_order
 
 if TYPE_CHECKING:
     from indextables.spark.reading import TaskPartition, TaskReader
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 SMALL_SPLITS = 4 << 20
 SEARCHED_SPLITS = 1 << 30
 LARGEST_ANSWER = 256 << 10
+AT_ONCE = 8
+"""Splits of an object store that are opened at the same time."""
 LOG = logging.getLogger("indextables.spark")
 
 
@@ -89,25 +92,35 @@ def _collected(
     """The batches of all partitions, given up as soon as they are too many."""
     found: list[pa.RecordBatch] = []
     rows = size = 0
-    for partition in partitions:
-        for batch in reader.batches(_capped(partition, most, reader)):
-            found.append(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-            if rows > most or size > LARGEST_ANSWER:
-                return None
+    parts = partitions if reader.aggregation else _single_splits(partitions, most)
+    workers = AT_ONCE if "://" in reader.access.path else 1
+    enough = max((p.task.limit or 0 for p in partitions if p.task), default=0)
+    for batches in in_order(lambda part: list(reader.batches(part)), parts, workers):
+        found += batches
+        rows += sum(batch.num_rows for batch in batches)
+        size += sum(batch.nbytes for batch in batches)
+        if size > LARGEST_ANSWER:
+            return None
+        if enough and rows >= enough:
+            break
+        if rows > most:
+            return None
     return found
 
 
-def _capped(partition: TaskPartition, most: int, reader: TaskReader) -> TaskPartition:
-    """The partition, reading no more rows than show that there are too many."""
+def _single_splits(partitions: list[TaskPartition], most: int) -> list[TaskPartition]:
+    """One partition for each split, reading no more rows than show that there are too many."""
     from indextables.spark.reading import TaskPartition
 
-    task = partition.task
-    if task is None or reader.aggregation is not None:
-        return partition
-    limit = most + 1 if task.limit is None else min(task.limit, most + 1)
-    return TaskPartition(replace(task, limit=limit), partition.known)
+    found = []
+    for partition in partitions:
+        if partition.task is None:
+            found.append(partition)
+            continue
+        limit = partition.task.limit
+        capped = replace(partition.task, limit=most + 1 if limit is None else min(limit, most + 1))
+        found += [TaskPartition(replace(capped, splits=(split,))) for split in capped.splits]
+    return found
 
 
 def as_stream(batches: list[pa.RecordBatch]) -> bytes:

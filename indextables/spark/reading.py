@@ -19,7 +19,7 @@ from indextables.planner.tasks import SplitTask
 from indextables.spark.aggregating import Aggregation, gathered
 from indextables.spark.options import Access
 from indextables.spark.tables import worker_store
-from indextables.spark.worker import settle_worker
+from indextables.spark.worker import settled_worker
 
 INDEX_ALL = "_indexall"
 SCORE = "_score"
@@ -59,9 +59,9 @@ class TaskReader(DataSourceReader):  # type: ignore[misc]
         return self._partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle_worker()
-        if isinstance(partition, TaskPartition):
-            yield from self.batches(partition)
+        with settled_worker():
+            if isinstance(partition, TaskPartition):
+                yield from self.batches(partition)
 
     def batches(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:
         """The partition's rows exactly as Spark wants them."""

@@ -38,7 +38,7 @@ from indextables.planner.tasks import SplitTask, deal_out, splits_per_task
 from indextables.spark.options import Access
 from indextables.spark.reading import TaskPartition, TaskReader
 from indextables.spark.tables import SHARED
-from indextables.spark.worker import settle_worker
+from indextables.spark.worker import settled_worker
 from indextables.spark.writing import WriteOrder, Written
 from indextables.splits.source import SplitRef
 
@@ -163,8 +163,8 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         return cls(WriteOrder.decide(access, schema, overwrite), query)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        settle_worker()
-        return Written(self.order.write(iterator))
+        with settled_worker():
+            return Written(self.order.write(iterator))
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         if self._is_done(batchId):

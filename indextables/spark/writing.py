@@ -28,7 +28,7 @@ from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
 from indextables.spark.options import Access
 from indextables.spark.tables import SHARED, worker_store
-from indextables.spark.worker import settle_worker
+from indextables.spark.worker import settled_worker
 from indextables.types import normalize_schema, schema_from_json
 
 
@@ -207,8 +207,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return cls(WriteOrder.decide(access, schema, overwrite))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        settle_worker()
-        return Written(self.order.write(iterator))
+        with settled_worker():
+            return Written(self.order.write(iterator))
 
     def commit(self, messages: list[Any]) -> None:
         self.order.commit(a for m in messages if m is not None for a in m.adds)

@@ -46,7 +46,6 @@ def test_every_type_is_the_same_from_driver_and_tasks(world: World, condition: s
 
 
 def test_large_answers_go_to_tasks(world: World) -> None:
-    assert reads_in(world.frame("l2")) == {TASKS}
     few = {**ALL_IN_DRIVER, "spark.indextables.read.driver.maxRows": 10}
     assert reads_in(world.frame("l2", **few).filter("id < 11")) == {TASKS}
     assert reads_in(world.frame("l2", **few).filter("id < 10")) == {DRIVER}
@@ -69,6 +68,10 @@ def test_no_rows_are_no_partition(world: World) -> None:
 def test_limits_and_batches_without_columns(world: World) -> None:
     frame = world.frame("l2")
     assert len(frame.limit(5).collect()) == 5
+    few = {**ALL_IN_DRIVER, "spark.indextables.read.driver.maxRows": 60}
+    many = world.frame("l2", **few).filter("id >= 0").limit(60)
+    assert reads_in(many) == {DRIVER}
+    assert len(many.collect()) == 60
     assert frame.filter("id in (1, 2, 399)").selectExpr("1 as one").count() == 3
     assert [r.one for r in frame.filter("id < 3").selectExpr("1 as one").collect()] == [1, 1, 1]
 
@@ -101,7 +104,7 @@ def test_what_is_cheap() -> None:
     equal, less = Compare(column, Op.EQ, value), Compare(column, Op.LT, value)
     config, large = Config(), 100 << 20
     assert is_cheap([task(10)], config)
-    assert not is_cheap([task(10)] * 5, config)
+    assert not is_cheap([task(10)] * 17, config)
     assert not is_cheap([task(10, rows=1001)], config)
     assert not is_cheap([task(10, rows=-1)], config)
     assert is_cheap([task(large, limit=20, rows=10**6)], config)
