@@ -36,6 +36,7 @@ def install(spark: Any, callback: Any) -> None:
         _set_catalog(spark)
         parser = jvm.io.indextables.SqlParser
         parser.install(spark._jsparkSession, java_pattern(), session_key(spark))
+        jvm.io.indextables.KnownRowsStrategy.install(spark._jsparkSession)
     except ShimUnavailableError:
         raise
     except Exception as error:

@@ -14,24 +14,53 @@ from indextables.spark import quick
 from indextables.spark.quick import is_cheap, is_searched
 from indextables.splits.source import SplitRef
 
-DRIVER, TASKS = "MemoryStreamInputPartition", "PythonInputPartition"
+KNOWN, DRIVER, TASKS = "KnownRowsExec", "MemoryStreamInputPartition", "PythonInputPartition"
 
 
 def reads_in(frame: Any) -> set[str]:
-    """The kinds of partitions that the scans of a query have."""
+    """How the scans of a query get their rows: known at once, as a known partition, by tasks."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
-    scans = [leaves.apply(i) for i in range(leaves.size())]
     found = set()
-    for scan in scans:
-        partitions = scan.inputPartitions()
-        found |= {partitions.apply(i).getClass().getSimpleName() for i in range(partitions.size())}
+    for i in range(leaves.size()):
+        scan = leaves.apply(i)
+        if scan.getClass().getSimpleName() == KNOWN:
+            found.add(KNOWN if scan.rows().size() else "")
+            continue
+        parts = scan.inputPartitions()
+        found |= {parts.apply(k).getClass().getSimpleName() for k in range(parts.size())}
     return found
+
+
+def jobs_of(spark: Any, work: Any) -> int:
+    """How many Spark jobs some work starts."""
+    context = spark.sparkContext
+    context.setJobGroup("counted", "")
+    try:
+        work()
+        return len(context.statusTracker().getJobIdsForGroup("counted"))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
 
 
 def test_a_needle_is_read_by_the_driver(world: World) -> None:
     needle = world.frame("l2").filter("id = 77")
-    assert reads_in(needle) == {DRIVER}
+    assert reads_in(needle) == {KNOWN}
     assert [row.id for row in needle.collect()] == [77]
+    assert jobs_of(world.spark, needle.collect) == 0
+    assert jobs_of(world.spark, world.frame("l2", **ALL_IN_TASKS).filter("id = 77").collect) == 1
+
+
+def test_known_rows_say_what_a_scan_says(world: World) -> None:
+    plan = world.frame("l2").filter("id = 77")._jdf.queryExecution().toString()
+    assert "layer 2" in plan
+    assert "splits 1 of 16" in plan
+    assert "pushed [id IS NOT NULL, id = 77]" in plan
+
+
+def test_rows_under_an_expression_travel_as_a_partition(world: World) -> None:
+    computed = world.frame("l2").filter("id = 77").selectExpr("id + 1 as next")
+    assert reads_in(computed) == {DRIVER}
+    assert [row.next for row in computed.collect()] == [78]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +69,7 @@ def test_a_needle_is_read_by_the_driver(world: World) -> None:
 def test_every_type_is_the_same_from_driver_and_tasks(world: World, condition: str) -> None:
     driver = world.frame("l2", **ALL_IN_DRIVER).filter(condition)
     tasks = world.frame("l2", **ALL_IN_TASKS).filter(condition)
-    assert (reads_in(driver), reads_in(tasks)) == ({DRIVER}, {TASKS})
+    assert (reads_in(driver), reads_in(tasks)) == ({KNOWN}, {TASKS})
     assert driver.schema == tasks.schema
     assert bag(driver) == bag(tasks) != []
 
@@ -48,7 +77,7 @@ def test_every_type_is_the_same_from_driver_and_tasks(world: World, condition: s
 def test_large_answers_go_to_tasks(world: World) -> None:
     few = {**ALL_IN_DRIVER, "spark.indextables.read.driver.maxRows": 10}
     assert reads_in(world.frame("l2", **few).filter("id < 11")) == {TASKS}
-    assert reads_in(world.frame("l2", **few).filter("id < 10")) == {DRIVER}
+    assert reads_in(world.frame("l2", **few).filter("id < 10")) == {KNOWN}
     assert world.frame("l2", **few).filter("id < 11").count() == 11
 
 
@@ -61,7 +90,7 @@ def test_answers_too_heavy_for_a_task_go_to_tasks(
 
 def test_no_rows_are_no_partition(world: World) -> None:
     nothing = world.frame("l2").filter("id = 77 and host = 'nobody'")
-    assert reads_in(nothing) == set()
+    assert reads_in(nothing) == {""}
     assert nothing.collect() == []
 
 
@@ -70,7 +99,7 @@ def test_limits_and_batches_without_columns(world: World) -> None:
     assert len(frame.limit(5).collect()) == 5
     few = {**ALL_IN_DRIVER, "spark.indextables.read.driver.maxRows": 60}
     many = world.frame("l2", **few).filter("id >= 0").limit(60)
-    assert reads_in(many) == {DRIVER}
+    assert reads_in(many) == {KNOWN}
     assert len(many.collect()) == 60
     assert frame.filter("id in (1, 2, 399)").selectExpr("1 as one").count() == 3
     assert [r.one for r in frame.filter("id < 3").selectExpr("1 as one").collect()] == [1, 1, 1]

@@ -3,6 +3,7 @@ package io.indextables;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.OptionalLong;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -54,6 +55,11 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
 
     public PartitionReaderFactory createReaderFactory() {
         return plan().factory(output);
+    }
+
+    /** The rows of the whole scan, if the driver has read them; else null. */
+    UnsafeRow[] knownRows() {
+        return plan().knownRows();
     }
 
     private synchronized ScanPlan plan() {

@@ -53,7 +53,7 @@ final class ScanPlan {
                 DataInputStream in = new DataInputStream(new ByteArrayInputStream(rest));
                 return ofTasks(PythonDataSourceReadInfo.receive(in));
             case NOTHING:
-                return new ScanPlan(null, null);
+                return new ScanPlan(null, new UnsafeRow[0]);
             case ROWS:
                 return new ScanPlan(null, rows(rest, output));
             default:
@@ -77,12 +77,16 @@ final class ScanPlan {
         return (UnsafeRow[]) rows.toArray(new UnsafeRow[0]);
     }
 
+    /** The rows of the whole scan; null where tasks read them. */
+    UnsafeRow[] knownRows() {
+        return rows;
+    }
+
     InputPartition[] partitions() {
         if (rows != null) {
-            return new InputPartition[] {new MemoryStreamInputPartition(rows)};
-        }
-        if (tasks == null) {
-            return new InputPartition[0];
+            return rows.length == 0
+                ? new InputPartition[0]
+                : new InputPartition[] {new MemoryStreamInputPartition(rows)};
         }
         scala.collection.immutable.Seq parts = tasks.partitions();
         InputPartition[] out = new InputPartition[parts.size()];
@@ -98,7 +102,6 @@ final class ScanPlan {
         }
         Option none = Option.empty();
         PythonDataSourceV2 source = Python.source();
-        byte[] function = tasks == null ? new byte[0] : tasks.func();
-        return new PythonPartitionReaderFactory(source.source(), function, output, none, none);
+        return new PythonPartitionReaderFactory(source.source(), tasks.func(), output, none, none);
     }
 }

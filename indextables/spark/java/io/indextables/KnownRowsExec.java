@@ -1,0 +1,34 @@
+package io.indextables;
+
+import org.apache.spark.sql.execution.LocalTableScanExec;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+import scala.collection.mutable.ListBuffer;
+
+/**
+ * The rows of a scan that the driver has read: collecting them starts no job.
+ *
+ * It is Spark's own scan of local rows and says in plans what ours says.
+ */
+public class KnownRowsExec extends LocalTableScanExec {
+    private final String description;
+
+    public KnownRowsExec(
+        Seq output, Seq rows, Option stream, boolean useSingleTask, String description) {
+        super(output, rows, stream, useSingleTask);
+        this.description = description;
+    }
+
+    public Seq otherCopyArgs() {
+        return new ListBuffer().addOne(description).toList();
+    }
+
+    public String nodeName() {
+        return "Scan of known rows";
+    }
+
+    public Iterator stringArgs() {
+        return new ListBuffer().addOne(output()).addOne(description).toList().iterator();
+    }
+}
