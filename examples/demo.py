@@ -10,9 +10,11 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,36 +62,66 @@ def log_rows(spark: Any) -> Any:
     )
 
 
+@contextmanager
+def watched(label: str, total: int, done: Callable[[], int]) -> Iterator[None]:
+    """A progress bar that looks, four times a second, how far the work of the block is."""
+    from indextables.progress import progress
+
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.25):
+            bar.advance(done() - bar.done)
+
+    with progress(label, total) as bar:
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+            bar.advance(total - bar.done)
+
+
 def write(frame: Any, table: str, parquet: str) -> None:
+    import indextables
+
+    def splits() -> int:
+        return sum(1 for _ in Path(table).glob("*.split"))
+
     started = time.perf_counter()
-    (
-        frame.write.format("indextables")
-        .option("spark.indextables.indexing.typemap.text", "message")
-        .option("spark.indextables.write.rowsPerSplit", ROWS_PER_SPLIT)
-        .option("spark.indextables.storage.fsync", "false")
-        .save(table)
-    )
+    with watched("writing splits", ROWS // ROWS_PER_SPLIT, splits):
+        (
+            frame.write.format("indextables")
+            .option("spark.indextables.indexing.typemap.text", "message")
+            .option("spark.indextables.write.rowsPerSplit", ROWS_PER_SPLIT)
+            .option("spark.indextables.storage.fsync", "false")
+            .save(table)
+        )
     ours = time.perf_counter() - started
     started = time.perf_counter()
     frame.write.parquet(parquet)
-    splits = len(list(Path(table).rglob("*.split")))
-    print(f"{ROWS:,} rows in {splits} splits: {ours:.1f} s")
+    written = indextables.open(table).snapshot.num_files
+    print(f"{ROWS:,} rows in {written} splits: {ours:.1f} s")
     print(f"the same as Parquet: {time.perf_counter() - started:.1f} s")
 
 
-def best(query: Callable[[], Any]) -> tuple[float, Any]:
-    """The fastest of a few runs, and the answer."""
-    times, answer = [], None
+def best(query: Callable[[], Any], ran: list[float]) -> tuple[float, Any]:
+    """The fastest of a few runs, and the answer; each run is added to ``ran``."""
+    answer = None
     for _ in range(ROUNDS):
         started = time.perf_counter()
         answer = query()
-        times.append(time.perf_counter() - started)
-    return min(times), answer
+        ran.append(time.perf_counter() - started)
+    return min(ran[-ROUNDS:]), answer
 
 
 def compare(title: str, ours: Callable[[], Any], parquet: Callable[[], Any]) -> None:
-    fast, found = best(ours)
-    slow, expected = best(parquet)
+    ran: list[float] = []
+    with watched(title, 2 * ROUNDS, lambda: len(ran)):
+        fast, found = best(ours, ran)
+        slow, expected = best(parquet, ran)
     same = "same answer" if sorted(found, key=str) == sorted(expected, key=str) else "DIFFERENT"
     print(f"\n{title}")
     print(f"  indextables {fast * 1e3:8.0f} ms   {len(found)} rows, {same}")

@@ -1,10 +1,17 @@
-"""Run in a process of its own: a write, a read and a search on a cluster or on Spark Connect."""
+"""Run in a process of its own: a write, a read and a search on a cluster or on Spark Connect.
+
+The first argument is ``connect``, ``cluster`` or the address of a master, where only a write with
+speculation is run; the second is a folder.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import indextables.functions as it_functions
@@ -17,16 +24,46 @@ def session(kind: str) -> Any:
     builder = SparkSession.builder.config("spark.sql.shuffle.partitions", "2")
     if kind == "connect":
         return builder.remote("local[2]").getOrCreate()
+    builder = builder.config("spark.ui.enabled", "false").config("spark.executor.memory", "512m")
+    if kind == "cluster":
+        return builder.master("local-cluster[2,1,1024]").getOrCreate()
     return (
-        builder.master("local-cluster[2,1,1024]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.executor.memory", "512m")
+        builder.master(kind)
+        .config("spark.speculation", "true")
+        .config("spark.speculation.interval", "100ms")
+        .config("spark.speculation.quantile", "0.5")
+        .config("spark.speculation.multiplier", "1.2")
         .getOrCreate()
     )
 
 
-def main(kind: str, folder: str) -> None:
-    spark = session(kind)
+def write_speculated(spark: Any, folder: str) -> dict[str, Any]:
+    """A write in which one task hangs until Spark has run a second attempt of it."""
+    it.register(spark)
+
+    def slow_at_first(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        part, attempt = context.partitionId(), context.attemptNumber()
+        Path(folder, f"attempt-{part}-{attempt}").touch()
+        yield from batches
+        if (part, attempt) == (1, 0):
+            time.sleep(30)
+
+    rows = spark.range(0, 80, 1, 4).mapInArrow(slow_at_first, "id long")
+    path = f"{folder}/speculated"
+    it.write(rows, path, options={"write.rowsPerSplit": 5})
+    table = spark.read.format("indextables").load(path)
+    return {
+        "ids": sorted(row.id for row in table.collect()),
+        "attempts": sorted(file.name for file in Path(folder).glob("attempt-1-*")),
+        "splits": it.last_plan(spark).report.splits_total,
+    }
+
+
+def everything(spark: Any, folder: str) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         layer = it.register(spark)
@@ -59,9 +96,11 @@ def main(kind: str, folder: str) -> None:
         found["function"] = table.filter(it_functions.textsearch("m", "w3")).count()
         found["sums"] = table.groupBy("k").agg({"id": "sum"}).count()
         found["state"] = spark.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").collect()[0].table_path
-    print("RESULT " + json.dumps(found))
-    spark.stop()
+    return found
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    session_of = session(sys.argv[1])
+    job = write_speculated if sys.argv[1].startswith("spark://") else everything
+    print("RESULT " + json.dumps(job(session_of, sys.argv[2])))
+    session_of.stop()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,50 @@ def check(found: dict[str, Any]) -> None:
 
 def test_local_cluster_with_two_workers(tmp_path: Path) -> None:
     check(run("cluster", tmp_path))
+
+
+@contextmanager
+def standalone_cluster(folder: Path) -> Iterator[str]:
+    """A master and two workers that look like two machines; its address."""
+    import pyspark
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    home, address = Path(pyspark.__file__).parent, f"spark://127.0.0.1:{port}"
+    master = ["org.apache.spark.deploy.master.Master", "--port", str(port)]
+    workers = [
+        ["org.apache.spark.deploy.worker.Worker", "-c", "1", "-m", "1g", "-d", str(folder), address]
+    ] * 2
+    hosts = ("127.0.0.1", "127.0.0.1", "127.0.0.2")
+    running = []
+    try:
+        for (name, *rest), host in zip([master, *workers], hosts, strict=True):
+            command = [str(home / "bin" / "spark-class"), name, "--host", host, *rest]
+            running.append(
+                subprocess.Popen(
+                    [*command[:4], "--webui-port", "0", *command[4:]],
+                    env={**os.environ, "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+        yield address
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a second loopback address")
+def test_speculation_commits_one_attempt(tmp_path: Path) -> None:
+    """Both attempts of a task write their splits; the table has the rows of one."""
+    with standalone_cluster(tmp_path) as address:
+        found = run(address, tmp_path)
+    assert found["attempts"] == ["attempt-1-0", "attempt-1-1"]
+    assert found["ids"] == list(range(80))
+    assert found["splits"] == 16
 
 
 def test_spark_connect(tmp_path: Path) -> None:
