@@ -46,6 +46,7 @@ public final class KnownRowsStrategy extends SparkStrategy {
         }
         Seq output = relation.output();
         String description = relation.scan().description();
-        return new KnownRowsExec(output, known.toList(), Option.empty(), true, description);
+        boolean one = rows.length > 0;
+        return new KnownRowsExec(output, known.toList(), Option.empty(), one, description);
     }
 }
