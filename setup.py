@@ -54,7 +54,7 @@ def cython_processes() -> int:
 
 def extensions() -> list[Extension]:
     kernels = sorted((ROOT / "pyx").glob("*.pyx"))
-    return [extension(SHARED, f"{C_FILES}/_shared.c")] + [
+    return [extension(SHARED, "pyx/_shared.c")] + [
         extension(f"indextables.native.{kernel.stem}", f"pyx/{kernel.name}") for kernel in kernels
     ]
 
