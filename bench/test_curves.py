@@ -4,9 +4,9 @@ Planning is the same question on the same file list for every peer (an id that o
 answers are compared before anything is timed. Times are processor milliseconds of the whole
 process, the best of several rounds. Ours keeps the bound form of a filter's text, so it is asked
 for another id each time, and the question asked again is a line of its own. The file list is in
-memory for us and deltalake; pyiceberg reads its manifests for every plan. Its largest table is
-10,000 files, and deltalake's 1,000,000 only in the long form (``INDEXTABLES_BENCH_LONG=1``),
-because making them takes minutes.
+memory for us and deltalake; pyiceberg reads its manifests for every plan. Peers go up to 100,000
+files (pyiceberg: 10,000), in the long form (``INDEXTABLES_BENCH_LONG=1``) to 1,000,000, because
+making those tables takes minutes; plans of over a second are timed once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from indextables.planner import Planner
 LONG = bool(os.environ.get("INDEXTABLES_BENCH_LONG"))
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 PEER_SIZES = (1_000, 10_000, 100_000)
-MOST = {"deltalake": 1_000_000 if LONG else 100_000, "pyiceberg": 10_000}
+MOST = {"deltalake": 100_000, "pyiceberg": 10_000}
 FILTERS = (100, 1_000, 10_000)
 KEYS_PER_FILTER = 10_000
 Series = Callable[[str, str, Any, float], None]
@@ -45,6 +45,14 @@ def best_ms(work: Callable[[], Any], rounds: int) -> float:
         work()
         best = min(best, time.process_time_ns() - start)
     return best / 1e6
+
+
+def peer_ms(plan: Callable[[], int]) -> float:
+    """The best of some plans, all of them right; one is enough where it takes over a second."""
+    start = time.process_time_ns()
+    assert plan() == 1
+    first = (time.process_time_ns() - start) / 1e6
+    return first if first > 1000 else best_ms(plan, 3)
 
 
 def question(n: int, turn: int = 0) -> str:
@@ -74,13 +82,12 @@ def test_planning_peers(peer: str, series: Series, report: Any, tmp_path: Path) 
         "deltalake": (delta_table, delta_plan),
         "pyiceberg": (iceberg_table, iceberg_plan),
     }[peer]
-    sizes = [*PEER_SIZES, *([1_000_000] if LONG else [])]
-    for n in [n for n in sizes if n <= MOST[peer]]:
+    sizes = [*PEER_SIZES, 1_000_000] if LONG else [n for n in PEER_SIZES if n <= MOST[peer]]
+    for n in sizes:
         where = question(n)
         found = columns(n, scattered=True)
         plan = plan_of(make(tmp_path / f"{peer}-{n}", found), where)
-        assert plan() == 1
-        theirs = best_ms(plan, 3)
+        theirs = peer_ms(plan)
         ours, _ = ours_ms(Planner(SyntheticSnapshot(n, scattered=True)), n)
         series("planning", peer, n, theirs)
         report(f"plan over {n:,} splits, a new question", ours, theirs, peer, "ms", 0.1)
