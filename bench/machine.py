@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 
 def context() -> dict[str, Any]:
     """Everything a reader needs to judge the figures of a run."""
-    settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith(_SETTINGS)}
+    settings = {k: v for k, v in sorted(os.environ.items()) if _is_setting(k)}
     return {
         "when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": processor(),
@@ -63,4 +63,8 @@ def context() -> dict[str, Any]:
     }
 
 
-_SETTINGS = ("BENCH_", "INDEXTABLES_BENCH")
+def _is_setting(name: str) -> bool:
+    """Sizes and forms of a run; where its files lie says nothing about its figures."""
+    return name.startswith(("BENCH_", "INDEXTABLES_BENCH")) and not name.endswith(
+        ("_RESULTS", "_DIR")
+    )

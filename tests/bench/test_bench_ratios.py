@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,3 +120,8 @@ def test_seconds_are_spelled_in_a_unit_that_suits_them() -> None:
     assert spelled(0.25, "s cpu") == ("250", "ms cpu")
     assert spelled(0.25, "s", "µs") == ("2.5e+05", "µs")
     assert spelled(12.5, "MB") == ("12.5", "MB")
+
+
+def test_what_is_kept_names_no_place_on_a_machine() -> None:
+    for file in (BENCH / "baseline.json", BENCH / "RESULTS.md", *(BENCH / "results").glob("*.json")):
+        assert not re.search(r"(?<![\w.])/(work|tmp|home|root)/", file.read_text()), file.name
