@@ -263,6 +263,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("transaction.cache.metadata.ttl.ms", "int", 1_800_000, "Milliseconds table metadata stays valid."),
     _s("transaction.commit.deadlineSeconds", "float", 60.0, "Longest time to settle the outcome of one commit."),
     _s("transaction.compression.enabled", "bool", True, "Gzip version files."),
+    _s("transaction.compression.codecPrefix", "bool", False, "Begin gzipped log files with the two bytes JVM IndexTables 0.5 expects."),
     _s("transaction.maxConcurrentReads", "int", 32, "Concurrent reads of log files."),
     _s("transaction.retry.maxAttempts", "int", 10, "Attempts to commit against other writers."),
     _s("transaction.retry.baseDelayMs", "int", 100, "First back-off between attempts."),

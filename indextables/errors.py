@@ -159,6 +159,12 @@ class ProtocolError(IndexTablesError):
     code = "ITX-3003"
 
 
+class DivergedLogError(IndexTablesError):
+    """Two programs made different versions of the same number, which cannot be united."""
+
+    code = "ITX-3004"
+
+
 class CommitFailedError(IndexTablesError):
     """The store definitely rejected the commit; nothing was written."""
 

@@ -34,6 +34,7 @@ from indextables.log.actions import (
     IndexBlocks,
     Metadata,
 )
+from indextables.log.gate import mutates
 from indextables.log.ledger import INDEX_PREFIX
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
@@ -73,6 +74,7 @@ class IndexCoverage:
 # -- definitions ----------------------------------------------------------------------------------
 
 
+@mutates("DEFINE INDEX")
 def define_index(log: TransactionLog, column: str) -> DefineIndex:
     """Index this column in all splits written from now on."""
     snapshot = log.snapshot()
@@ -125,6 +127,7 @@ def _definition(snapshot: Snapshot, column: str) -> DefineIndex:
     )
 
 
+@mutates("DROP INDEX")
 def drop_index(log: TransactionLog, column: str) -> IndexRow:
     """Forget an index and delete its files; what splits carry inside stays, unused."""
     snapshot = log.snapshot()
@@ -191,7 +194,7 @@ def index_splits(
     ``scope`` limits the work to some splits, ``run`` says where tasks run (in threads of this
     process where not given). One row for each column and split.
     """
-    snapshot = log.snapshot()
+    snapshot = log.snapshot() if dry_run else log.writable_snapshot()
     chosen = list(snapshot.indexes.definitions) if columns is None else list(columns)
     definitions = [_definition(snapshot, column) for column in chosen]
     files = [f for f in snapshot.files() if scope is None or f.path in scope]
@@ -355,6 +358,7 @@ def _required_index(
     return index
 
 
+@mutates("PRUNE INDEXES")
 def prune_stale_indexes(log: TransactionLog) -> int:
     """Delete index files whose split or definition is gone; returns how many."""
     snapshot = log.snapshot()

@@ -1,10 +1,10 @@
 """The actions of the log: typed, immutable, spelled exactly as the protocol spells them.
 
 Every line of a version file is an object with one key, the kind of action; ``parse_action`` turns
-it into one of the classes here, or into ``None`` when the kind is unknown (newer writers may add
-kinds; readers ignore them). ``to_dict`` gives the body, ``envelope`` the whole line. An optional
-that is absent or ``null`` reads as ``None``. A NULL partition value is ``None`` here and
-``__HIVE_DEFAULT_PARTITION__`` in the file.
+it into one of the classes here. Newer writers may add kinds and fields: a reader goes past them,
+and what we write carries them along (see ``spelled``). ``to_dict`` gives the body, ``envelope`` the
+whole line. An optional that is absent or ``null`` reads as ``None``. A NULL partition value is
+``None`` here and ``__HIVE_DEFAULT_PARTITION__`` in the file.
 
 ``commitInfo`` carries the commit id by which a writer recognises its own commit; ``txn`` the
 progress of a streaming writer; ``defineIndex``, ``indexBlocks`` and ``dropIndex`` the column
@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+from indextables.errors import CorruptFileError
 from indextables.log import fields as f
-from indextables.log.fields import NULL_PARTITION, Field, FieldTable, encode_fields
+from indextables.log.fields import NULL_PARTITION, Field
+from indextables.log.index_actions import DefineIndex, DropIndex, IndexBlocks, IndexFile
+from indextables.log.spelled import Spelled, UnknownActions
 
 __all__ = [
     "ACTION_TYPES",
@@ -37,44 +40,14 @@ __all__ = [
     "RemoveXRef",
     "SkipFile",
     "Txn",
+    "UnknownActions",
+    "kind_of_line",
     "parse_action",
 ]
 
 
-_TABLES: dict[type[Any], FieldTable] = {}
-
-
-class _Spelled:
-    """What has a table of JSON fields."""
-
-    __slots__ = ()
-    FIELDS: ClassVar[tuple[Field, ...]]
-    KEY: ClassVar[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The body in the protocol's JSON names."""
-        return encode_fields(self.FIELDS, self)
-
-    @classmethod
-    def from_dict(cls, body: Any) -> Self:
-        """The action a body spells; wrong types are ``CorruptFileError``."""
-        return cls(**cls.decoded(body))
-
-    @classmethod
-    def decoded(cls, body: Any) -> dict[str, Any]:
-        """The constructor arguments a body spells."""
-        table = _TABLES.get(cls)
-        if table is None:
-            table = _TABLES[cls] = FieldTable(cls.KEY, cls.FIELDS)
-        return table.decode(body)
-
-    def envelope(self) -> dict[str, Any]:
-        """The whole line: the kind and the body."""
-        return {self.KEY: self.to_dict()}
-
-
 @dataclass(frozen=True, slots=True)
-class Protocol(_Spelled):
+class Protocol(Spelled):
     """What a program must understand to read or write this table."""
 
     min_reader_version: int
@@ -92,7 +65,7 @@ class Protocol(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata(_Spelled):
+class Metadata(Spelled):
     """The table's identity, schema, partitioning and configuration."""
 
     id: str
@@ -134,7 +107,7 @@ class Metadata(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class AddFile(_Spelled):
+class AddFile(Spelled):
     """A split becomes part of the table."""
 
     path: str
@@ -217,7 +190,7 @@ class AddFile(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveFile(_Spelled):
+class RemoveFile(Spelled):
     """A split leaves the table; its file stays until it is purged."""
 
     path: str
@@ -241,7 +214,7 @@ class RemoveFile(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class SkipFile(_Spelled):
+class SkipFile(Spelled):
     """A split that an operation could not handle; it stays live and is left alone for a while."""
 
     path: str
@@ -267,7 +240,7 @@ class SkipFile(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class AddXRef(_Spelled):
+class AddXRef(Spelled):
     """A cross-reference over some splits becomes usable."""
 
     path: str
@@ -307,7 +280,7 @@ class AddXRef(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveXRef(_Spelled):
+class RemoveXRef(Spelled):
     """A cross-reference is no longer to be used."""
 
     path: str
@@ -325,93 +298,7 @@ class RemoveXRef(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class DefineIndex(_Spelled):
-    """A column gets an index; splits written from now on carry it."""
-
-    id: str
-    column: str
-    created_time: int = 0
-    format: str = "bbidx2"
-
-    KEY: ClassVar[str] = "defineIndex"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("id", "id", f.name, required=True),
-        Field("column", "column", f.name, required=True),
-        Field("created_time", "createdTime", f.integer),
-        Field("format", "format", f.text),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFile(_Spelled):
-    """The index of one column over one split, in a file of its own."""
-
-    split: str
-    path: str
-    size: int
-    cardinality: int | None = None
-    rows: int | None = None
-    nulls: int | None = None
-    footer_offset: int | None = None
-
-    KEY: ClassVar[str] = "indexBlocks.files"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("split", "split", f.name, required=True),
-        Field("path", "path", f.name, required=True),
-        Field("size", "size", f.natural, required=True),
-        Field("cardinality", "cardinality", f.natural),
-        Field("rows", "rows", f.natural),
-        Field("nulls", "nulls", f.natural),
-        Field("footer_offset", "footerOffset", f.natural),
-    )
-
-
-def _index_files(value: Any, where: str) -> tuple[IndexFile, ...]:
-    if not isinstance(value, list):
-        f.wrong_type(where, "an array of objects", value)
-    return tuple(IndexFile.from_dict(item) for item in value)
-
-
-def _index_file_dicts(value: tuple[IndexFile, ...]) -> list[dict[str, Any]]:
-    return [item.to_dict() for item in value]
-
-
-@dataclass(frozen=True, slots=True)
-class IndexBlocks(_Spelled):
-    """Index files of one column for splits that were written without them."""
-
-    index_id: str
-    column: str
-    format: str = "BBIDX002"
-    files: tuple[IndexFile, ...] = ()
-
-    KEY: ClassVar[str] = "indexBlocks"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("index_id", "indexId", f.name, required=True),
-        Field("column", "column", f.name, required=True),
-        Field("format", "format", f.text),
-        Field("files", "files", _index_files, _index_file_dicts),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class DropIndex(_Spelled):
-    """A column's index is no longer to be used."""
-
-    id: str
-    column: str
-    deletion_timestamp: int = 0
-
-    KEY: ClassVar[str] = "dropIndex"
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("id", "id", f.name, required=True),
-        Field("column", "column", f.name, required=True),
-        Field("deletion_timestamp", "deletionTimestamp", f.integer),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Txn(_Spelled):
+class Txn(Spelled):
     """How far an application came; a second commit of the same step is recognised by it."""
 
     app_id: str
@@ -427,7 +314,7 @@ class Txn(_Spelled):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitInfo(_Spelled):
+class CommitInfo(Spelled):
     """Who committed what, when; the first line of every version after 0 that we write."""
 
     commit_id: str | None = None
@@ -461,9 +348,10 @@ Action: TypeAlias = (
     | DropIndex
     | Txn
     | CommitInfo
+    | UnknownActions
 )
 
-ACTION_TYPES: Mapping[str, type[Action]] = {
+ACTION_TYPES: Mapping[str, type[Spelled]] = {
     kind.KEY: kind
     for kind in (
         Protocol,
@@ -482,12 +370,26 @@ ACTION_TYPES: Mapping[str, type[Action]] = {
 }
 
 
-def parse_action(line: Any) -> Action | None:
-    """The action of one line, or ``None`` when its kind is unknown or its body is ``null``."""
+def kind_of_line(line: Any) -> str | None:
+    """The kind of action a line holds, ``None`` when every body in it is ``null``.
+
+    A line is one action. Of two, a reader that looks for the first would lose the other.
+    """
     if not isinstance(line, dict):
         f.wrong_type("action", "an object", line)
-    for key, body in line.items():
-        kind = ACTION_TYPES.get(key)
-        if kind is not None and body is not None:
-            return kind.from_dict(body)
-    return None
+    kinds = [key for key, body in line.items() if body is not None]
+    if len(kinds) > 1:
+        raise CorruptFileError(f"{len(kinds)} actions in one line: {', '.join(kinds[:4])}")
+    return kinds[0] if kinds else None
+
+
+def parse_action(line: Any) -> Action | None:
+    """The action of one line, or ``None`` when its body is ``null``."""
+    key = kind_of_line(line)
+    if key is None:
+        return None
+    kind = ACTION_TYPES.get(key)
+    if kind is None:
+        return UnknownActions.of([line])
+    found: Action = kind.from_dict(line[key])  # type: ignore[assignment]
+    return found

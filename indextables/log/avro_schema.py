@@ -67,6 +67,7 @@ FILE_ENTRY: dict[str, Any] = {
         _optional(160, "hotcacheStartOffset", "long"),
         _optional(161, "hotcacheLength", "long"),
         _optional(162, "tags", _STRING_MAP),
+        _optional(163, "unknownFields", "string"),
     ],
 }
 

@@ -24,6 +24,7 @@ from indextables.errors import (
 from indextables.log import checkpoint_json, hint
 from indextables.log.actions import Action, CommitInfo, Metadata, Protocol
 from indextables.log.codec import REMEDY, decode_actions
+from indextables.log.diverged import united
 from indextables.log.ledger import Ledger
 from indextables.log.manifest import StateManifest
 from indextables.log.protocol import AVRO_STATE, check_readable, raised, supports
@@ -125,7 +126,7 @@ def load_checkpoint(store: Store, version: int, listing: LogListing, config: Con
     if version not in listing.states:
         return _load_json(store, version, listing, config)
     try:
-        return _load_avro(store, version, config)
+        return _load_avro(store, version, listing, config)
     except (CorruptFileError, ObjectNotFoundError):
         if version not in listing.checkpoints:
             raise
@@ -141,8 +142,50 @@ def _load_json(store: Store, version: int, listing: LogListing, config: Config) 
     )
 
 
-def _load_avro(store: Store, version: int, config: Config) -> Snapshot:
+def _load_avro(store: Store, version: int, listing: LogListing, config: Config) -> Snapshot:
     state = read_state(store, version)
+    snapshot = _snapshot_of(store, state, config)
+    if state.is_ours or version not in listing.versions:
+        return snapshot
+
+    def version_of(number: int) -> VersionActions | None:
+        return version_file(store, number)
+
+    def state_of(number: int) -> Snapshot | None:
+        return foreign_state(store, number, config)
+
+    return united(snapshot, version_of, state_of)
+
+
+def version_file(store: Store, version: int) -> VersionActions | None:
+    """The actions of a version file, ``None`` when there is none."""
+    try:
+        actions = _version_actions(store.read(version_path(version)), store, version)
+    except ObjectNotFoundError:
+        return None
+    said = (a.timestamp for a in actions if isinstance(a, CommitInfo))
+    return VersionActions(version, next((t for t in said if t is not None), 0), actions)
+
+
+def foreign_state(store: Store, version: int, config: Config) -> Snapshot | None:
+    """The snapshot of a state that another program wrote, ``None`` when there is none."""
+    try:
+        state = read_state(store, version) if version > 0 else None
+        return None if state is None or state.is_ours else _snapshot_of(store, state, config)
+    except ObjectNotFoundError:
+        return None
+
+
+def is_foreign(store: Store, version: int) -> bool:
+    """Is there a state of this version that another program wrote?"""
+    try:
+        return not read_state(store, version).is_ours
+    except (ObjectNotFoundError, CorruptFileError):
+        return False
+
+
+def _snapshot_of(store: Store, state: StateManifest, config: Config) -> Snapshot:
+    version = state.state_version
     if config["protocol.checkEnabled"]:
         check_readable(Protocol(state.protocol_version, 1), state_dir(version))
     ledger = older_facts(store, state, config)

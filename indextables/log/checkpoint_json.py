@@ -28,12 +28,14 @@ from indextables.errors import (
 from indextables.log import fields as f
 from indextables.log.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from indextables.log.codec import (
+    Encoding,
     actions_of,
     decode_actions,
-    decode_lines,
     encode_actions,
     encode_lines,
+    encoding,
     located,
+    sole_object,
 )
 from indextables.log.protocol import MULTI_PART_CHECKPOINT, SCHEMA_DEDUPLICATION, supports
 from indextables.log.schema_registry import deduplicate, renormalize, restore, with_registry
@@ -65,24 +67,24 @@ def write_checkpoint(
 ) -> JsonCheckpoint:
     """Write the snapshot's version as a JSON checkpoint, in parts where the protocol has them."""
     actions = checkpoint_actions(snapshot, config)
-    compressed = config["transaction.compression.enabled"]
+    form = encoding(config)
     per_part = max(1, config["checkpoint.actionsPerPart"])
     if len(actions) <= per_part or not supports(snapshot.protocol, MULTI_PART_CHECKPOINT):
-        data = encode_actions(actions, compressed=compressed)
+        data = encode_actions(actions, **form)
         created = _publish(store, snapshot.version, data)
         return JsonCheckpoint(snapshot.version, len(actions), len(data), created=created)
     parts = [actions[i : i + per_part] for i in range(0, len(actions), per_part)]
-    return _write_parts(store, snapshot.version, parts, compressed, now_ms)
+    return _write_parts(store, snapshot.version, parts, form, now_ms)
 
 
 def _write_parts(
-    store: Store, version: int, parts: Sequence[Sequence[Action]], compressed: bool, now_ms: int
+    store: Store, version: int, parts: Sequence[Sequence[Action]], form: Encoding, now_ms: int
 ) -> JsonCheckpoint:
     checkpoint_id = uuid.uuid4().hex
     names = [part_name(version, checkpoint_id, number) for number in range(1, len(parts) + 1)]
     size = 0
     for name, part in zip(names, parts, strict=True):
-        data = encode_actions(part, compressed=compressed)
+        data = encode_actions(part, **form)
         store.put(f"{LOG_DIR}/{name}", data)
         size += len(data)
     manifest = {
@@ -92,7 +94,7 @@ def _write_parts(
         "createdTime": now_ms,
         "format": "json",
     }
-    created = _publish(store, version, encode_lines([manifest], compressed=compressed))
+    created = _publish(store, version, encode_lines([manifest], **form))
     if not created:
         store.delete([f"{LOG_DIR}/{name}" for name in names])
     count = sum(map(len, parts))
@@ -133,28 +135,26 @@ def checkpoint_actions(snapshot: Snapshot, config: Config) -> list[Action]:
 def read_checkpoint(store: Store, version: int, config: Config) -> list[Action]:
     """The actions of a JSON checkpoint, single or in parts."""
     path = checkpoint_path(version)
-    lines = list(decode_lines(store.read(path), path=path, version=version))
-    if len(lines) == 1 and _is_parts_manifest(lines[0]):
-        actions = _read_parts(store, version, lines[0], config)
+    data = store.read(path)
+    whole = sole_object(data, path=path, version=version)
+    if whole is None:
+        actions = decode_actions(data, root=store.uri, path=path, version=version)
+    elif _is_parts_manifest(whole):
+        actions = _read_parts(store, version, whole, config)
     else:
-        flat = _flat(lines)
-        actions = actions_of(flat, root=store.uri, path=path, version=version)
+        actions = actions_of(_flat(whole), root=store.uri, path=path, version=version)
     _check_whole(actions, path, version)
     return actions
 
 
-def _is_parts_manifest(line: Any) -> bool:
-    return isinstance(line, dict) and "parts" in line and "checkpointId" in line
+def _is_parts_manifest(line: dict[str, Any]) -> bool:
+    return "parts" in line and "checkpointId" in line
 
 
-def _flat(lines: Sequence[Any]) -> Iterator[Any]:
-    """One action a line, also out of an object that lists its adds."""
-    for line in lines:
-        if isinstance(line, dict) and any(isinstance(body, list) for body in line.values()):
-            for key, body in line.items():
-                yield from ({key: item} for item in (body if isinstance(body, list) else [body]))
-        else:
-            yield line
+def _flat(whole: dict[str, Any]) -> Iterator[Any]:
+    """One action a line, out of an object that holds or lists them all."""
+    for key, body in whole.items():
+        yield from ({key: item} for item in (body if isinstance(body, list) else [body]))
 
 
 def _read_parts(store: Store, version: int, manifest: Any, config: Config) -> list[Action]:

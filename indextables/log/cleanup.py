@@ -27,7 +27,7 @@ from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageErr
 from indextables.log import gc
 from indextables.log.checkpoint import is_readable
 from indextables.log.checkpoint_json import part_names
-from indextables.log.codec import decode_lines
+from indextables.log.codec import sole_object
 from indextables.log.versions import LogListing, checkpoint_path, digits, state_dir, version_path
 from indextables.storage.base import ObjectInfo, Store
 
@@ -177,9 +177,8 @@ def _listed_parts(store: Store, version: int, listing: LogListing) -> set[str] |
         return set()
     path = checkpoint_path(version)
     try:
-        lines = list(decode_lines(store.read(path), path=path, version=version))
-        manifest = lines[0] if len(lines) == 1 and "parts" in lines[0] else None
-        return set(part_names(manifest, version)) if manifest else set()
+        manifest = sole_object(store.read(path), path=path, version=version) or {}
+        return set(part_names(manifest, version)) if "parts" in manifest else set()
     except (CorruptFileError, ObjectNotFoundError):
         return None
 

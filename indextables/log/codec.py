@@ -1,39 +1,53 @@
 """Bytes of log files: JSON lines, plain or compressed, and back.
 
 A log file is JSON, one object a line. It may be plain text, a gzip stream, or two bytes (a magic
-and a codec number, both 1) before a gzip stream; the first bytes tell which. We write gzip.
+and a codec number, both 1) before a gzip stream; the first bytes tell which. We write gzip, with
+the two bytes where ``transaction.compression.codecPrefix`` asks for them.
 
 Reading refuses what cannot be trusted: an empty file, a damaged or cut stream, text that is not
 UTF-8 or not JSON, an object with the same key twice, a number that is not a number, an action of
-the wrong shape. Every refusal is ``CorruptFileError`` with the file, the version, the line and
-what to do about it.
+the wrong shape, two actions in one line. Every refusal is ``CorruptFileError`` with the file, the
+version, the line and what to do about it.
+
+**How much text a file may hold.** A gzip stream can unpack to a thousand times its size, so a few
+hundred kilobytes could take all memory. To repeat 258 bytes from more than some kilobytes back, a
+stream needs about 15 bits, which is a ratio of 140; repeats from nearer by are shorter than an
+action, and actions differ at least in their paths. Real logs therefore stay below that, whatever
+their schema. A file may hold ``TEXT_RATIO`` times its size, and small files, where a ratio says
+little, ``TEXT_FLOOR`` bytes in any case. Lines are decoded one at a time, and lines of kinds nobody
+knows stay text.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
+from indextables.config import Config
 from indextables.errors import CorruptFileError, UnsafePathError
 from indextables.log.actions import (
     Action,
     AddFile,
     AddXRef,
     IndexBlocks,
+    Protocol,
     RemoveFile,
     RemoveXRef,
     SkipFile,
+    UnknownActions,
     parse_action,
 )
 from indextables.log.tablepath import table_path
 
 GZIP_MAGIC = b"\x1f\x8b"
 CODEC_PREFIX = b"\x01\x01"
-MAX_TEXT_BYTES = 4 << 30
+TEXT_RATIO = 200
+TEXT_FLOOR = 16 << 20
 _LEVEL = 6
 
 REMEDY = (
@@ -56,27 +70,28 @@ def decompress(data: bytes) -> bytes:
     return data
 
 
+def most_text(size: int) -> int:
+    """How many bytes of text a compressed file of this size may hold."""
+    return max(TEXT_FLOOR, TEXT_RATIO * size)
+
+
 def _gunzip(data: bytes) -> bytes:
     parts: list[bytes] = []
-    room = MAX_TEXT_BYTES
+    most = room = most_text(len(data))
     while data:
         stream = zlib.decompressobj(wbits=31)
         try:
-            part = stream.decompress(data, room)
+            part = stream.decompress(data, room + 1)
         except zlib.error as error:
             raise CorruptFileError(f"the gzip stream is damaged: {error}") from error
+        if len(part) > room:
+            raise CorruptFileError(f"the text is larger than {most} bytes, too much for its file")
         if not stream.eof:
-            _refuse_unfinished(len(part) >= room)
+            raise CorruptFileError("the gzip stream ends early (the file is cut)")
         parts.append(part)
         room -= len(part)
         data = stream.unused_data
     return b"".join(parts)
-
-
-def _refuse_unfinished(too_large: bool) -> NoReturn:
-    if too_large:
-        raise CorruptFileError(f"the text is larger than {MAX_TEXT_BYTES} bytes")
-    raise CorruptFileError("the gzip stream ends early (the file is cut)")
 
 
 def parse_json(text: str) -> Any:
@@ -137,43 +152,99 @@ def decode_object(data: bytes, *, path: str, version: int | None = None) -> dict
 
 def decode_lines(data: bytes, *, path: str, version: int | None = None) -> Iterator[Any]:
     """The JSON value of every line that is not blank."""
+    for number, line in _numbered_lines(data, path, version):
+        try:
+            yield parse_json(line)
+        except CorruptFileError as error:
+            raise located(error, path, version, number) from None
+
+
+def _numbered_lines(data: bytes, path: str, version: int | None) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; a file without any is refused."""
+    number = start = seen = 0
     try:
-        text = decode_text(data)
+        raw = decompress(data)
+        while start < len(raw):
+            end = raw.find(b"\n", start)
+            end = len(raw) if end < 0 else end
+            number += 1
+            line = _utf8(raw[start:end], start)
+            start = end + 1
+            if line.strip():
+                seen += 1
+                yield number, line
+        if not seen:
+            raise CorruptFileError("the file is empty")
     except CorruptFileError as error:
         raise located(error, path, version) from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                yield parse_json(line)
-            except CorruptFileError as error:
-                raise located(error, path, version, number) from None
+
+
+def _utf8(raw: bytes, start: int) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFileError("the text is not UTF-8", offset=start + error.start) from None
+
+
+def sole_object(data: bytes, *, path: str, version: int | None = None) -> dict[str, Any] | None:
+    """The object of a file that holds nothing else, ``None`` when it holds more lines."""
+    lines = _numbered_lines(data, path, version)
+    number, first = next(lines)
+    if next(lines, None) is not None:
+        return None
+    try:
+        found = parse_json(first)
+    except CorruptFileError as error:
+        raise located(error, path, version, number) from None
+    return found if isinstance(found, dict) else None
 
 
 def decode_actions(
-    data: bytes, *, root: str, path: str, version: int | None = None
+    data: bytes,
+    *,
+    root: str,
+    path: str,
+    version: int | None = None,
+    check: Callable[[Protocol], None] | None = None,
 ) -> list[Action]:
-    """The actions of a version file or checkpoint of the table at ``root``."""
-    lines = decode_lines(data, path=path, version=version)
-    return actions_of(lines, root=root, path=path, version=version)
+    """The actions of a version file or checkpoint of the table at ``root``.
+
+    ``check`` is asked about the protocol before any other action is looked at.
+    """
+    if check is not None:
+        for number, line in _numbered_lines(data, path, version):
+            if f'"{Protocol.KEY}"' in line:
+                head = _read_line(line, root, path, version, number)
+                if isinstance(head, Protocol):
+                    check(head)
+    actions: list[Action] = []
+    unknown = io.StringIO()
+    for number, line in _numbered_lines(data, path, version):
+        action = _read_line(line, root, path, version, number)
+        if isinstance(action, UnknownActions):
+            unknown.write(("\n" if unknown.tell() else "") + line.strip())
+        elif action is not None:
+            actions.append(action)
+    return [*actions, UnknownActions(unknown.getvalue())] if unknown.tell() else actions
+
+
+def _read_line(line: str, root: str, path: str, version: int | None, number: int) -> Action | None:
+    try:
+        action = parse_action(parse_json(line))
+        return None if action is None else inside_table(action, root)
+    except CorruptFileError as error:
+        raise located(error, path, version, number) from None
+    except UnsafePathError as error:
+        raise UnsafePathError(error.message, path=path, version=version, hint=error.hint) from None
 
 
 def actions_of(
     lines: Iterable[Any], *, root: str, path: str, version: int | None = None
 ) -> list[Action]:
-    """The actions of decoded lines; kinds nobody knows are left out."""
-    actions: list[Action] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            action = parse_action(line)
-            if action is not None:
-                actions.append(inside_table(action, root))
-        except CorruptFileError as error:
-            raise located(error, path, version, number) from None
-        except UnsafePathError as error:
-            raise UnsafePathError(
-                error.message, path=path, version=version, hint=error.hint
-            ) from None
-    return actions
+    """The actions of decoded lines."""
+    numbered = enumerate(lines, 1)
+    found = (_read_line(_ENCODER.encode(v), root, path, version, n) for n, v in numbered)
+    return [action for action in found if action is not None]
 
 
 def located(
@@ -186,15 +257,41 @@ def located(
     )
 
 
-def encode_lines(lines: Iterable[dict[str, Any]], *, compressed: bool = True) -> bytes:
+class Encoding(TypedDict):
+    """How the bytes of a log file are written."""
+
+    compressed: bool
+    prefixed: bool
+
+
+def encoding(config: Config) -> Encoding:
+    """The form that the settings ask for."""
+    return {
+        "compressed": config["transaction.compression.enabled"],
+        "prefixed": config["transaction.compression.codecPrefix"],
+    }
+
+
+def encode_lines(
+    lines: Iterable[dict[str, Any]], *, compressed: bool = True, prefixed: bool = False
+) -> bytes:
     """JSON lines as the bytes of a log file."""
-    text = "".join(_ENCODER.encode(line) + "\n" for line in lines).encode("utf-8")
-    return compress(text) if compressed else text
+    return _encoded(map(_ENCODER.encode, lines), compressed, prefixed)
 
 
-def encode_actions(actions: Iterable[Action], *, compressed: bool = True) -> bytes:
+def encode_actions(
+    actions: Iterable[Action], *, compressed: bool = True, prefixed: bool = False
+) -> bytes:
     """Actions as the bytes of a log file."""
-    return encode_lines((action.envelope() for action in actions), compressed=compressed)
+    lines = (line for action in actions for line in action.json_lines())
+    return _encoded(lines, compressed, prefixed)
+
+
+def _encoded(lines: Iterable[str], compressed: bool, prefixed: bool) -> bytes:
+    text = "".join(line + "\n" for line in lines).encode("utf-8")
+    if not compressed:
+        return text
+    return (CODEC_PREFIX if prefixed else b"") + compress(text)
 
 
 def inside_table(action: Action, root: str) -> Action:

@@ -74,6 +74,7 @@ ENTRY_FIELDS: tuple[EntryField, ...] = (
     EntryField("companion_source_files", "companionSourceFiles", "list"),
     EntryField("companion_delta_version", "companionDeltaVersion", "int"),
     EntryField("companion_fast_field_mode", "companionFastFieldMode", "text"),
+    EntryField("unknown", "unknownFields", "text"),
 )
 # fmt: on
 FIELD_BY_NAME = {field.name: field for field in ENTRY_FIELDS}

@@ -36,7 +36,7 @@ from indextables.log.actions import (
     Protocol,
     RemoveFile,
 )
-from indextables.log.codec import decode_lines, encode_actions, inside_table
+from indextables.log.codec import decode_lines, encode_actions, encoding, inside_table
 from indextables.log.conflict import check_conflicts, is_applied, is_blind
 from indextables.log.protocol import (
     SCHEMA_DEDUPLICATION,
@@ -194,7 +194,7 @@ class CommitLoop:
 
     def _put(self, change: VersionActions) -> None:
         config = self.target.config
-        data = encode_actions(change.actions, compressed=config["transaction.compression.enabled"])
+        data = encode_actions(change.actions, **encoding(config))
         path = version_path(change.version)
         commit_id = self.transaction.commit_id
         try:

@@ -1,10 +1,10 @@
 """How one field of an action is spelled in JSON, and what it may hold.
 
 Reading is lenient where the protocol is: a field that is absent or ``null`` takes its default,
-a field nobody knows is ignored, statistics written as numbers become text. Everything else is
-checked: a value of the wrong type is ``CorruptFileError`` that names the field, what was expected
-and what was found. Writing leaves absent optionals out, except where the protocol's own tables
-spell them as ``null``.
+a field nobody knows is kept as text (in actions) or ignored, statistics written as numbers become
+text. Everything else is checked: a value of the wrong type is ``CorruptFileError`` that names the
+field, what was expected and what was found. Writing leaves absent optionals out, except where the
+protocol's own tables spell them as ``null``.
 """
 
 from __future__ import annotations
@@ -139,8 +139,11 @@ def json_map(value: Any, where: str) -> dict[str, Any]:
 class FieldTable:
     """The fields of one kind of object, by JSON name, ready for decoding."""
 
-    def __init__(self, where: str, fields: tuple[Field, ...]) -> None:
+    def __init__(
+        self, where: str, fields: tuple[Field, ...], *, keep_unknown: bool = False
+    ) -> None:
         self._where = where
+        self._keep_unknown = keep_unknown
         self._by_name = {f.json: (f.attr, f.decode, f"{where}.{f.json}") for f in fields}
         self._required = tuple((f.attr, f"{where}.{f.json}") for f in fields if f.required)
 
@@ -158,6 +161,9 @@ class FieldTable:
         for attr, full_name in self._required:
             if attr not in values:
                 raise CorruptFileError(f"{full_name} is missing")
+        if self._keep_unknown and not body.keys() <= by_name.keys():
+            others = {k: v for k, v in body.items() if k not in by_name and v is not None}
+            values["unknown"] = json.dumps(others, ensure_ascii=False) if others else None
         return values
 
 

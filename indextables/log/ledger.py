@@ -9,7 +9,8 @@ A ledger is immutable; ``applied`` gives the next one. The rules:
   definition with the same id lives, and only for splits that live (the snapshot asks by split);
 * a skip lives until its split is added again or removed; a later skip of the same split replaces
   the earlier one;
-* of an application's transactions only the latest version counts.
+* of an application's transactions only the latest version counts;
+* lines of kinds nobody here knows all stay, in order.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from indextables.log.actions import (
     RemoveXRef,
     SkipFile,
     Txn,
+    UnknownActions,
     parse_action,
 )
 
@@ -65,6 +67,7 @@ class Ledger:
     indexes: ColumnIndexes = field(default_factory=ColumnIndexes)
     skips: Mapping[str, SkipFile] = field(default_factory=dict)
     txns: Mapping[str, Txn] = field(default_factory=dict)
+    unknown: str = ""
 
     def applied(self, actions: Iterable[Action]) -> Ledger:
         """The ledger after these actions, in order."""
@@ -88,7 +91,8 @@ class Ledger:
         for column, files in by_column.items():
             definition = self.indexes.definitions[column]
             found.append(IndexBlocks(definition.id, column, files=tuple(files)))
-        return [*found, *self.skips.values(), *self.txns.values()]
+        found += [*self.skips.values(), *self.txns.values()]
+        return [*found, UnknownActions(self.unknown)] if self.unknown else found
 
 
 class _Draft:
@@ -135,6 +139,9 @@ class _Draft:
                 self._apply_xref(action)
             case DefineIndex() | IndexBlocks() | DropIndex():
                 self._apply_index(action)
+            case UnknownActions():
+                earlier = self._changed.get("unknown", self._base.unknown)
+                self._changed["unknown"] = action.after(earlier)
             case CommitInfo():
                 pass
 
@@ -185,14 +192,13 @@ class _Draft:
 
 def ledger_to_json(ledger: Ledger) -> str:
     """What a state's own fields have no room for, as one JSON text of action lines."""
-    lines = [action.envelope() for action in ledger.extra_actions()]
-    if ledger.protocol is not None:
-        lines.insert(0, ledger.protocol.envelope())
-    return json.dumps(lines, separators=(",", ":"), ensure_ascii=False)
+    heads: list[Action] = [] if ledger.protocol is None else [ledger.protocol]
+    lines = (line for a in [*heads, *ledger.extra_actions()] for line in a.json_lines())
+    return f"[{','.join(lines)}]"
 
 
 def actions_from_json(text: str | None) -> list[Action]:
-    """The inverse of ``ledger_to_json``; unknown kinds of lines are skipped."""
+    """The inverse of ``ledger_to_json``."""
     if not text:
         return []
     try:

@@ -28,9 +28,16 @@ from indextables.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from indextables.log.actions import Action, AddFile, CommitInfo, Metadata, Protocol
+from indextables.log.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    UnknownActions,
+)
 from indextables.log.checkpoint import load_checkpoint
-from indextables.log.codec import REMEDY, actions_of, decode_lines
+from indextables.log.codec import REMEDY, decode_actions
 from indextables.log.hint import read_hint
 from indextables.log.protocol import check_readable
 from indextables.log.snapshot import Snapshot, VersionActions
@@ -194,13 +201,12 @@ def read_versions(
 def decode_version(data: bytes, root: str, version: int, config: Config) -> list[Action]:
     """The actions of a version file; its protocol is checked before anything else is read."""
     path = version_path(version)
-    lines = list(decode_lines(data, path=path, version=version))
-    if config["protocol.checkEnabled"]:
-        first = [line for line in lines if isinstance(line, dict) and Protocol.KEY in line]
-        for action in actions_of(first, root=root, path=path, version=version):
-            if isinstance(action, Protocol):
-                check_readable(action, path)
-    actions = actions_of(lines, root=root, path=path, version=version)
+
+    def check(protocol: Protocol) -> None:
+        check_readable(protocol, path)
+
+    checked = check if config["protocol.checkEnabled"] else None
+    actions = decode_actions(data, root=root, path=path, version=version, check=checked)
     if version == 0:
         check_first(actions, path)
     return actions
@@ -218,7 +224,8 @@ def commit_time(actions: Sequence[Action], modified_ms: int) -> int:
 
 def check_first(actions: Sequence[Action], path: str) -> None:
     """Version 0 holds exactly one protocol and one metaData action."""
-    kinds = [type(action) for action in actions if not isinstance(action, CommitInfo)]
+    said = (a for a in actions if not isinstance(a, CommitInfo | UnknownActions))
+    kinds = [type(action) for action in said]
     if sorted(kind.KEY for kind in kinds) != [Metadata.KEY, Protocol.KEY]:
         listed = ", ".join(kind.KEY for kind in kinds) or "nothing"
         raise CorruptFileError(

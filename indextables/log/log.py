@@ -26,8 +26,8 @@ from indextables.errors import (
     UnknownColumnError,
 )
 from indextables.log import cache as caching
-from indextables.log.actions import Metadata, Protocol
-from indextables.log.checkpoint import Checkpoint, write_checkpoint
+from indextables.log.actions import Metadata, Protocol, Txn
+from indextables.log.checkpoint import Checkpoint, is_foreign, write_checkpoint
 from indextables.log.cleanup import (
     CleanupReport,
     Limits,
@@ -36,9 +36,10 @@ from indextables.log.cleanup import (
     has_expired_state,
     plan_cleanup,
 )
-from indextables.log.codec import decode_actions, encode_actions
+from indextables.log.codec import decode_actions, encode_actions, encoding
 from indextables.log.commit import CommitLoop
 from indextables.log.history import HistoryEntry, read_history, to_millis, version_at, version_time
+from indextables.log.kinds import check_kind
 from indextables.log.loader import (
     VanishedError,
     load_snapshot,
@@ -46,7 +47,13 @@ from indextables.log.loader import (
     read_versions,
     table_token,
 )
-from indextables.log.protocol import AVRO_STATE, check_readable, protocol_of, supports
+from indextables.log.protocol import (
+    AVRO_STATE,
+    check_readable,
+    check_writable,
+    protocol_of,
+    supports,
+)
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
 from indextables.log.versions import LOG_DIR, LogListing, list_log, version_path
@@ -156,12 +163,11 @@ class TransactionLog(XRefMethods):
             raise taken
         if self.config["storage.probe"]:
             self.store.probe_conditional_create()
-        compressed = self.config["transaction.compression.enabled"]
         try:
             commit_slot(
                 self.store,
                 version_path(0),
-                encode_actions([protocol, metadata], compressed=compressed),
+                encode_actions([protocol, metadata], **encoding(self.config)),
                 is_mine=lambda found: self._first_id(found) == metadata.id,
                 deadline_s=self.config["transaction.commit.deadlineSeconds"],
             )
@@ -215,6 +221,8 @@ class TransactionLog(XRefMethods):
             return None
         if not run:
             return cached, newest
+        if any(is_foreign(self.store, version) for version in listing.states.intersection(run)):
+            return None
         changes = self._changes(cached.version, reached, listing)
         if changes is None:
             return None
@@ -225,6 +233,7 @@ class TransactionLog(XRefMethods):
     def _checked(self, snapshot: Snapshot) -> Snapshot:
         if self.config["protocol.checkEnabled"]:
             check_readable(snapshot.protocol, self.path)
+        check_kind(snapshot, self.path)
         return snapshot if snapshot.source is self else snapshot.with_source(self)
 
     def _snapshot_of(self, version: int) -> Snapshot:
@@ -296,6 +305,16 @@ class TransactionLog(XRefMethods):
             result.checkpoint_error = self._try_checkpoint()
         return result
 
+    def writable_snapshot(self) -> Snapshot:
+        """The newest snapshot, refused where this release must not write; see ``gate``."""
+        return self.writable(self.snapshot())
+
+    def writable(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, which was just taken, if this release may write its table."""
+        if self.config["protocol.checkEnabled"]:
+            check_writable(snapshot.protocol, self.path)
+        return snapshot
+
     def committed(self, snapshot: Snapshot, change: VersionActions) -> None:
         """Remember our own version, so that the next snapshot need not read it back."""
         self._remember(self._key, change)
@@ -315,12 +334,21 @@ class TransactionLog(XRefMethods):
 
     def checkpoint(self, *, compact: bool = False) -> Checkpoint:
         """Write the newest version as a checkpoint, in the format of settings and protocol."""
-        snapshot = self.snapshot()
+        snapshot = self.writable_snapshot()
+        if snapshot.disputed:
+            snapshot = self._settled(snapshot)
         asks_avro = self.config.is_set("state.format") and self.config["state.format"] == "avro"
         if asks_avro and not supports(snapshot.protocol, AVRO_STATE):
             self.upgrade_protocol(AVRO_STATE.version, AVRO_STATE.version)
             snapshot = self.snapshot()
         return write_checkpoint(self.store, snapshot, self.config, compact=compact)
+
+    def _settled(self, snapshot: Snapshot) -> Snapshot:
+        """The same files in a version of their own, whose state is still to be written."""
+        done = Txn("indextables.settled", snapshot.version, _now_ms())
+        parameters = {"version": snapshot.version, "files": len(snapshot.disputed)}
+        self.commit(Transaction(snapshot, "SETTLE", parameters=parameters, actions=[done]))
+        return self.snapshot()
 
     def cleanup(
         self, *, retention_ms: int | None = None, dry_run: bool | None = None
@@ -333,7 +361,7 @@ class TransactionLog(XRefMethods):
     ) -> CleanupReport:
         now_ms = _now_ms()
         limits = Limits.of(self.config, now_ms, retention_ms)
-        newest = self.newest()[0].version
+        newest = self.writable_snapshot().version
         listing = list_log(self.store)
         report = plan_cleanup(self.store, self.config, listing, newest, limits)
         report.dry_run = self.config["cleanup.dryRun"] if dry_run is None else dry_run
@@ -348,7 +376,7 @@ class TransactionLog(XRefMethods):
         min_writer_version: int | None = None,
     ) -> CommitResult | None:
         """Raise the table's protocol (default: to the newest); ``None`` when it is there."""
-        current = self.snapshot().protocol
+        current = self.writable_snapshot().protocol
         reader = protocol_of(min_reader_version or 4).min_reader_version
         writer = protocol_of(min_writer_version or reader).min_writer_version
         if current.min_reader_version >= reader and current.min_writer_version >= writer:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import CorruptFileError, ProtocolError
-from indextables.log.actions import Action, Metadata, parse_action
+from indextables.log.actions import Action, Metadata, Protocol, parse_action
 from indextables.log.fields import integer, text, text_map, texts, wrong_type
 from indextables.log.ledger import Ledger, actions_from_json
 from indextables.log.schema_registry import bare_registry
@@ -99,6 +99,11 @@ class StateManifest:
     extras: tuple[Action, ...] = ()
     format_version: int = FORMAT_VERSION
     fingerprint: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Did this program write it? Only ours carry the protocol among their extras."""
+        return any(isinstance(action, Protocol) for action in self.extras)
 
     def applied_to(self, ledger: Ledger) -> Ledger:
         """The ledger with what this state knows; ``ledger`` holds what older files said."""

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from indextables.errors import ConfigError, ProtocolError
 from indextables.log.actions import Action, AddFile, AddXRef, Protocol, RemoveXRef, SkipFile
@@ -156,7 +156,13 @@ def raised(
         names = (implied - {CROSS_REFERENCES.name}) | set(named)
         readers = (readers or frozenset()) | names
         writers = (writers or frozenset()) | names
-    return Protocol(reader, writer, readers, writers)
+    return replace(
+        protocol,
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=readers,
+        writer_features=writers,
+    )
 
 
 def refuse_upgrade(missing: Iterable[Feature], path: str) -> ProtocolError:

@@ -78,6 +78,8 @@ class Snapshot(FileColumns):
         self.source = source
         self.metadata: Metadata = ledger.metadata
         self.protocol: Protocol = ledger.protocol
+        self.disputed: frozenset[str] = frozenset()
+        """Files whose version another program also made; see ``diverged``."""
         self._grown_from: Snapshot | None = None
 
     # -- building -------------------------------------------------------------------------------
@@ -121,6 +123,7 @@ class Snapshot(FileColumns):
             source=source,
         )
         same._grown_from = self._grown_from
+        same.disputed = self.disputed
         return same
 
     def refresh(self) -> Snapshot:

@@ -16,6 +16,7 @@ from indextables.config import Config
 from indextables.errors import CommitConflictError, MaintenanceError
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import Action, AddFile
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.transaction import ReadSet, Transaction
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
@@ -26,6 +27,7 @@ from indextables.planner.verdict import MUST_MATCH
 MOST_ATTEMPTS = 3
 
 
+@mutates("DELETE")
 def delete_rows(
     log: TransactionLog,
     where: Any,

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from indextables.log.actions import Action
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import ReadSet, Transaction
@@ -16,6 +17,7 @@ from indextables.maintenance.partitions import matching_files, partition_predica
 from indextables.maintenance.rows import DropResult
 
 
+@mutates("DROP PARTITIONS")
 def drop_partitions(log: TransactionLog, where: Any) -> DropResult:
     """Remove every split whose partition satisfies ``where``; files added meanwhile too."""
     base = log.snapshot()

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import IndexTablesError, MaintenanceError
+from indextables.errors import IndexTablesError, MaintenanceError, ProtocolError
 from indextables.log.actions import Action, AddFile
 from indextables.log.codec import encode_actions
+from indextables.log.gate import mutates
 from indextables.log.hint import read_hint
 from indextables.log.log import TransactionLog
 from indextables.log.state import read_state
@@ -39,6 +40,7 @@ def checkpoint(log: TransactionLog, *, compact: bool = False) -> CheckpointResul
     )
 
 
+@mutates("TRUNCATE TIME TRAVEL")
 def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> TruncateResult:
     """Forget every version below the newest; no split and no shared manifest is touched."""
     snapshot = log.snapshot()
@@ -123,7 +125,9 @@ def repair_log(
         raise MaintenanceError("the target is not empty", path=target, hint="Choose a new place")
     try:
         log = TransactionLog.open(table, storage_options=storage_options, config=settings)
-        snapshot = log.snapshot()
+        snapshot = log.writable_snapshot()
+    except ProtocolError:
+        raise
     except IndexTablesError as error:
         return RepairResult(source, target, -1, 0, 0, 0, f"ERROR: {error}")
     there = {info.path for info in log.store.list("", recursive=True)}

@@ -19,6 +19,7 @@ from typing import Any
 from indextables.config import Config
 from indextables.errors import CommitConflictError, IndexTablesError, MaintenanceError
 from indextables.log.actions import Action, AddFile, SkipFile
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
@@ -42,6 +43,7 @@ class _Tally:
     conflicts: int = 0
 
 
+@mutates("MERGE SPLITS")
 def merge_splits(
     log: TransactionLog,
     *,

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from indextables.errors import MaintenanceError
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
@@ -28,6 +29,7 @@ class PropertiesResult(Row):
     COLUMNS: ClassVar[pa.Schema] = columns_of(table_path=STRING, status=STRING, version=LONG)
 
 
+@mutates("SET TBLPROPERTIES")
 def set_properties(log: TransactionLog, properties: Mapping[str, str]) -> PropertiesResult:
     """Raise the protocol and set table properties; a protocol is never lowered."""
     wanted = {k.lower(): v for k, v in properties.items() if k.lower() in _PROTOCOL}

@@ -27,6 +27,7 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, StorageError
 from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
 from indextables.log.cleanup import CleanupReport
+from indextables.log.gate import mutates
 from indextables.log.loader import read_versions
 from indextables.log.log import TransactionLog
 from indextables.log.versions import LOG_DIR, list_log
@@ -60,6 +61,7 @@ class Needed:
         return max(info.modified_ms, self.forgotten_until) if info.modified_ms > 0 else None
 
 
+@mutates("PURGE")
 def purge(
     log: TransactionLog,
     *,

@@ -12,11 +12,13 @@ from typing import Any
 
 from indextables.errors import MaintenanceError
 from indextables.log.actions import Action
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.transaction import ReadSet, Transaction
 from indextables.maintenance.rows import RestoreResult
 
 
+@mutates("RESTORE")
 def restore_to_version(
     log: TransactionLog, version: int | None = None, *, timestamp: Any = None
 ) -> RestoreResult:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from indextables.log.actions import Action
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 
 
+@mutates("SET TBLPROPERTIES")
 def set_properties(log: TransactionLog, properties: Mapping[str, str]) -> None:
     """Set some properties; the others stay."""
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import CorruptFileError
+from indextables.errors import CorruptFileError, ProtocolError
 from indextables.expr.jsonpaths import ARRAY_PART
 from indextables.mapping import DocMapping, FieldMapping
 from indextables.splits import members
@@ -54,6 +54,7 @@ class ForeignRows:
         self._pid = -1
         self._searcher: Any = None
         self._meta = self._read_meta()
+        self._unstored = {f["name"] for f in self._meta["schema"] if not _is_stored(f)}
         self._bounds = np.cumsum([0, *(s["max_doc"] for s in self._meta["segments"])])
         self.mapping = self._read_mapping()
         self.schema = schema or self._own_schema()
@@ -94,11 +95,23 @@ class ForeignRows:
     def take(self, rows: Any, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         documents = self._documents(np.asarray(rows, np.int64))
         names = self.schema.names if columns is None else list(columns)
+        self._require_stored(names)
         fields = [self.schema.field(n) for n in names]
         if not fields:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
         arrays = [_column(documents, field) for field in fields]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _require_stored(self, names: Sequence[str]) -> None:
+        """A column that was indexed and not stored has values, which are not here: not NULLs."""
+        missing = [name for name in names if name in self._unstored]
+        if missing:
+            raise ProtocolError(
+                f"the split indexes {', '.join(missing)} without holding the values",
+                path=self._source.path,
+                hint="Splits of companion tables are read by JVM IndexTables, or read the table "
+                "that they index",
+            )
 
     def scan(
         self,
@@ -154,6 +167,10 @@ class ForeignRows:
         if searcher.num_docs != self.num_rows:
             raise self._source.corrupt("the index does not hold the rows that it says")
         return searcher
+
+
+def _is_stored(entry: dict[str, Any]) -> bool:
+    return (entry.get("options") or {}).get("stored") is not False
 
 
 def _field_mapping(entry: dict[str, Any]) -> FieldMapping:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from indextables.types import schema_from_json, schema_to_json
 
 FORMAT = "indextables-split"
 VERSION = 1
+KINDS = frozenset(("text", "term", "paths", "i64", "f64", "ip", "hash", "none"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,7 @@ class SplitInfo:
     def from_json(cls, raw: bytes, path: str) -> SplitInfo:
         try:
             body = json.loads(raw)
-            if body["format"] != FORMAT or body["version"] > VERSION:
-                raise ProtocolError(
-                    f"the split has format {body['format']} version {body['version']}",
-                    path=path,
-                    hint="Upgrade indextables to read it",
-                )
+            _refuse_unknown(body, path)
             return cls._from_body(body)
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(f"split.json does not parse ({error})", path=path) from error
@@ -146,6 +142,29 @@ class SplitInfo:
             index_meta=index["meta"],
             xref=body["xref"],
         )
+
+
+def _refuse_unknown(body: dict[str, Any], path: str) -> None:
+    """Refuse what a newer writer made: damage is one thing, a format not understood another."""
+    found = f"format {body['format']} version {body['version']}"
+    if body["format"] == FORMAT and body["version"] <= VERSION:
+        found = _unknown_index(body["index"]["fields"])
+    if found:
+        raise ProtocolError(
+            f"the split has {found}, which this release does not know",
+            path=path,
+            hint="Upgrade indextables to read it (pip install -U indextables)",
+        )
+
+
+def _unknown_index(entries: list[dict[str, Any]]) -> str:
+    known = {f.name for f in fields(IndexField)}
+    for entry in entries:
+        if entry["kind"] not in KINDS:
+            return f"an index of kind '{entry['kind']}' of column '{entry['column']}'"
+        if more := sorted(entry.keys() - known):
+            return f"an index of column '{entry['column']}' with {', '.join(more)}"
+    return ""
 
 
 @lru_cache(64)

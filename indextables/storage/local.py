@@ -9,6 +9,10 @@ On NFS a link can succeed while the (resent) reply says "exists": two names on t
 prove that ours is the one. File systems without hard links are refused, because nothing else
 there gives both promises.
 
+Hadoop keeps a checksum of each file it writes beside it (``.name.crc``) and refuses bytes that do
+not fit. Whoever replaces or deletes the file takes that checksum along, before the new bytes are
+there: without one Hadoop reads the file unchecked, with an old one not at all.
+
 Symbolic links may point anywhere inside the root; one that leads outside is refused.
 """
 
@@ -37,6 +41,7 @@ from indextables.storage.paths import is_temporary, safe_folder, safe_path, temp
 from indextables.storage.ranges import check_length, check_range
 
 _MISSING = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EISDIR))
+_NO_CHECKSUM = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG))
 _NO_LINKS = frozenset(
     (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 )
@@ -163,6 +168,7 @@ class LocalStore(Store):
         with _as_storage_error(path, "write"):
             folder = self._make_parents(full)
             with _temporary(folder, fill, self._fsync) as temporary:
+                _drop_checksum(full)
                 os.replace(temporary, full)
             if self._fsync:
                 _sync_folder(folder)
@@ -172,6 +178,8 @@ class LocalStore(Store):
         with _as_storage_error(path, "create"):
             folder = self._make_parents(full)
             with _temporary(folder, lambda fd: _write_all(fd, data), True) as temporary:
+                if not os.path.lexists(full):
+                    _drop_checksum(full)
                 _link(temporary, full, path)
         try:
             _sync_folder(folder)
@@ -203,13 +211,10 @@ class LocalStore(Store):
             full = f"{folders[parent]}/{name}"
             if os.path.islink(full):
                 self._refuse_escape(full, path)
-            try:
-                os.unlink(full)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                with _as_storage_error(path, "delete"):
-                    raise
+            with _as_storage_error(path, "delete"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(full)
+                _drop_checksum(full)
 
 
 def local_root(uri: str) -> str:
@@ -276,6 +281,16 @@ def _link(temporary: str, full: str, path: str) -> None:
                 f"the file system failed while creating: {error.strerror}", path=path
             ) from error
         raise
+
+
+def _drop_checksum(full: str) -> None:
+    """Remove Hadoop's checksum of a file, if there is one."""
+    folder, name = os.path.split(full)
+    try:
+        os.unlink(os.path.join(folder, f".{name}.crc"))
+    except OSError as error:
+        if error.errno not in _NO_CHECKSUM:
+            raise
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -177,6 +177,8 @@ class WriteJob:
         job.mapping = _mapping(base, job.schema, indexing)
         if mode == "ignore" and base.version > 0:
             job.skipped = CommitResult(base.version, "", 0, True, load=lambda: base)
+        else:
+            log.writable(base)
         return job
 
     def writer(self, label: str = "") -> TableWriter:

@@ -19,6 +19,7 @@ from indextables.config import Config
 from indextables.errors import CommitConflictError, IndexTablesError
 from indextables.expr.keys import HASH_KIND
 from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
+from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
@@ -71,6 +72,7 @@ class XRefBuildManager:
             scope=scope,
         )
 
+    @mutates("INDEX CROSSREFERENCES")
     def build_cross_references(
         self,
         *,

@@ -277,7 +277,8 @@ def test_parts_of_a_checkpoint_that_cannot_be_read_stay() -> None:
 
 
 def test_a_text_that_grows_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "MAX_TEXT_BYTES", 1000)
+    monkeypatch.setattr(codec, "TEXT_FLOOR", 1000)
+    monkeypatch.setattr(codec, "TEXT_RATIO", 1)
     data = encode_lines([{"x": "y" * 5000}])
     with pytest.raises(CorruptFileError, match="larger than 1000 bytes"):
         list(codec.decode_lines(data, path="p"))
