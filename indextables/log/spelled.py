@@ -32,9 +32,7 @@ class Spelled:
     def to_dict(self) -> dict[str, Any]:
         """The body in the protocol's JSON names."""
         body = encode_fields(self.FIELDS, self)
-        if self.unknown is not None:
-            body = {**json.loads(self.unknown), **body}
-        return body
+        return body if self.unknown is None else {**_object(self.unknown), **body}
 
     @classmethod
     def from_dict(cls, body: Any) -> Self:
@@ -56,6 +54,15 @@ class Spelled:
     def json_lines(self) -> Iterator[str]:
         """The lines of a log file that spell this action."""
         yield _ENCODER.encode(self.envelope())
+
+
+def _object(text: str) -> dict[str, Any]:
+    """What the text spells; in a manifest of another writer it may be anything."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from indextables.log.actions import (
     RemoveXRef,
     SkipFile,
     Txn,
+    UnknownActions,
     parse_action,
 )
 
@@ -91,9 +92,14 @@ def test_absent_and_null_optionals_read_the_same(action: Any) -> None:
 
 
 @given(ACTIONS, NAME)
-def test_unknown_fields_are_ignored(action: Any, name: str) -> None:
+def test_unknown_fields_are_carried_along(action: Any, name: str) -> None:
     ((key, body),) = action.envelope().items()
-    assert parse_action({key: {f"unknown {name}": [1, {}], **body}}) == action
+    more = {f"unknown {name}": [1, {}], **body}
+    found = parse_action({key: more})
+    assert dataclasses.replace(found, unknown=None) == action  # type: ignore[type-var]
+    assert found is not None
+    assert list(found.json_lines()) != list(action.json_lines())
+    assert found.envelope() == {key: more}  # type: ignore[union-attr]
 
 
 def test_json_names_are_those_of_the_protocol() -> None:
@@ -186,7 +192,7 @@ def test_every_attribute_has_a_json_name() -> None:
         spelled = {f.attr for f in kind.FIELDS}
         if kind is Metadata:
             spelled = spelled - {"format"} | {"format_provider", "format_options"}
-        assert spelled == attributes
+        assert spelled == attributes - {"unknown"}
 
 
 def test_defaults_of_fields_that_older_writers_leave_out() -> None:
@@ -215,8 +221,8 @@ def test_null_partition_values_are_none_here_and_the_hive_marker_in_files() -> N
         assert add.to_dict()["partitionValues"] == {"d": NULL_PARTITION}
 
 
-def test_unknown_kinds_are_none() -> None:
-    assert parse_action({"futureAction": {"x": 1}}) is None
+def test_unknown_kinds_stay_text_and_null_is_none() -> None:
+    assert parse_action({"futureAction": {"x": 1}}) == UnknownActions('{"futureAction":{"x":1}}')
     assert parse_action({"add": None}) is None
     assert parse_action({}) is None
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indextables.errors import CorruptFileError, IndexTablesError, UnsafePathError
-from indextables.log.actions import AddFile, AddXRef, IndexBlocks, IndexFile, RemoveFile
+from indextables.log.actions import (
+    AddFile,
+    AddXRef,
+    IndexBlocks,
+    IndexFile,
+    RemoveFile,
+    UnknownActions,
+)
 from indextables.log.codec import (
     decode_actions,
     decode_lines,
@@ -60,7 +67,7 @@ def test_lines_survive(lines: list[dict[str, object]]) -> None:
 
 def test_blank_lines_and_carriage_returns_are_fine() -> None:
     data = b'\n{"add":{"path":"a","size":1}}\r\n\n{"other":{}}\n'
-    assert decode(data) == [AddFile("a", {}, 1, 0)]
+    assert decode(data) == [AddFile("a", {}, 1, 0), UnknownActions('{"other":{}}')]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def read_by_fastavro(schema: Any, rows: list[Any], codec: str) -> list[Any]:
 def expected(row: dict[str, Any]) -> AddFile:
     """A row as the log's own JSON reader would take it; unknown numbers stay as they are."""
     known = {f.json: f for f in AddFile.FIELDS}
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"unknown": row.get("unknownFields")}
     for name, value in row.items():
         if name not in known or value is None:
             continue
