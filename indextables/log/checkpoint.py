@@ -24,7 +24,7 @@ from indextables.errors import (
 from indextables.log import checkpoint_json, hint
 from indextables.log.actions import Action, CommitInfo, Metadata, Protocol
 from indextables.log.codec import REMEDY, decode_actions
-from indextables.log.diverged import united
+from indextables.log.diverged import disputed_paths, united
 from indextables.log.ledger import Ledger
 from indextables.log.manifest import StateManifest
 from indextables.log.protocol import AVRO_STATE, check_readable, raised, supports
@@ -145,7 +145,7 @@ def _load_json(store: Store, version: int, listing: LogListing, config: Config) 
 def _load_avro(store: Store, version: int, listing: LogListing, config: Config) -> Snapshot:
     state = read_state(store, version)
     snapshot = _snapshot_of(store, state, config)
-    if state.is_ours or version not in listing.versions:
+    if state.is_ours:
         return snapshot
 
     def version_of(number: int) -> VersionActions | None:
@@ -154,7 +154,17 @@ def _load_avro(store: Store, version: int, listing: LogListing, config: Config) 
     def state_of(number: int) -> Snapshot | None:
         return foreign_state(store, number, config)
 
-    return united(snapshot, version_of, state_of)
+    shared = _newest_shared(store, version, listing)
+    at = snapshot if shared == version else state_of(shared)
+    return united(snapshot, at, version_of, state_of)
+
+
+def _newest_shared(store: Store, version: int, listing: LogListing) -> int:
+    """The newest number up to ``version`` that has a version file and a state, -1 for none."""
+    if version in listing.versions:
+        return version
+    whole = list_log(store) if listing.since else listing
+    return max((v for v in whole.states.intersection(whole.versions) if v <= version), default=-1)
 
 
 def version_file(store: Store, version: int) -> VersionActions | None:
@@ -174,6 +184,18 @@ def foreign_state(store: Store, version: int, config: Config) -> Snapshot | None
         return None if state is None or state.is_ours else _snapshot_of(store, state, config)
     except ObjectNotFoundError:
         return None
+
+
+def disputed_versions(store: Store, config: Config) -> Iterator[tuple[int, list[str]]]:
+    """Every version whose file another program's state of the same number disagrees with."""
+    listing = list_log(store)
+    for version in sorted(listing.states.intersection(listing.versions)):
+        theirs = foreign_state(store, version, config)
+        change = version_file(store, version)
+        if theirs is not None and change is not None:
+            paths = disputed_paths(theirs, change)
+            if paths:
+                yield version, paths
 
 
 def is_foreign(store: Store, version: int) -> bool:

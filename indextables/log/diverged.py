@@ -8,7 +8,9 @@ the state never sees our rows, and nobody notices.
 A state of ours is made of the versions below it and cannot disagree with them. So only a state of
 another program (one without our ``extras``) is compared with the version file of its number: when
 files that the version adds are not in the state (or files it removes still are), the state was
-made by somebody who did not know the version, and the same is asked of the version before it.
+made by somebody who did not know the version, and the same is asked of the version before it. A
+later state of theirs grew out of such a state and lacks the same files, also where its own number
+has no version file.
 
 What was left out is then applied to the state: what the version adds is new, and the order of two
 writers that did not know each other is free. That is exact as long as every file the version
@@ -36,10 +38,14 @@ ReadState = Callable[[int], Snapshot | None]
 """The snapshot of another program's state, ``None`` when there is none (or it is ours)."""
 
 
-def united(snapshot: Snapshot, read_version: ReadVersion, read_state: ReadState) -> Snapshot:
-    """The snapshot of another program's state with the versions it left out."""
+def united(
+    snapshot: Snapshot, at: Snapshot | None, read_version: ReadVersion, read_state: ReadState
+) -> Snapshot:
+    """The snapshot of another program's state with the versions it left out.
+
+    ``at`` is the newest state of theirs, at or below it, whose number also has a version file.
+    """
     left_out: list[VersionActions] = []
-    at: Snapshot | None = snapshot
     while at is not None:
         change = read_version(at.version)
         if change is None or not disputed_paths(at, change):

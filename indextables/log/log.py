@@ -336,14 +336,23 @@ class TransactionLog(XRefMethods):
         """Write the newest version as a checkpoint, in the format of settings and protocol."""
         snapshot = self.writable_snapshot()
         if snapshot.disputed:
-            snapshot = self._settled(snapshot)
+            snapshot = self._in_own_version(snapshot)
         asks_avro = self.config.is_set("state.format") and self.config["state.format"] == "avro"
         if asks_avro and not supports(snapshot.protocol, AVRO_STATE):
             self.upgrade_protocol(AVRO_STATE.version, AVRO_STATE.version)
             snapshot = self.snapshot()
         return write_checkpoint(self.store, snapshot, self.config, compact=compact)
 
-    def _settled(self, snapshot: Snapshot) -> Snapshot:
+    def settled(self) -> Snapshot:
+        """The newest snapshot, in a state of ours where two programs had made its version.
+
+        Whoever deletes old versions needs it: the rows of one program may be in those alone.
+        """
+        if self.writable_snapshot().disputed:
+            self.checkpoint()
+        return self.snapshot()
+
+    def _in_own_version(self, snapshot: Snapshot) -> Snapshot:
         """The same files in a version of their own, whose state is still to be written."""
         done = Txn("indextables.settled", snapshot.version, _now_ms())
         parameters = {"version": snapshot.version, "files": len(snapshot.disputed)}
@@ -361,10 +370,11 @@ class TransactionLog(XRefMethods):
     ) -> CleanupReport:
         now_ms = _now_ms()
         limits = Limits.of(self.config, now_ms, retention_ms)
-        newest = self.writable_snapshot().version
+        only_look = self.config["cleanup.dryRun"] if dry_run is None else dry_run
+        newest = (self.writable_snapshot() if only_look else self.settled()).version
         listing = list_log(self.store)
         report = plan_cleanup(self.store, self.config, listing, newest, limits)
-        report.dry_run = self.config["cleanup.dryRun"] if dry_run is None else dry_run
+        report.dry_run = only_look
         execute(self.store, self.config, report)
         if thorough or has_expired_state(self.store, self.config, listing, now_ms):
             clean_states(self.store, self.config, listing, report, now_ms)

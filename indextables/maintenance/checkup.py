@@ -1,9 +1,9 @@
 """DOCTOR: what is wrong with a table, and the command that mends it. Reads only.
 
 Checks, in order: the log opens; every live split exists with its size; its footer and (when asked)
-every member's checksum are right; files nobody lists; statistics and cross-reference coverage; a
-state that wants compaction. Findings are ``error`` (rows cannot be read), ``warning`` (it costs
-time or space) or ``ok``.
+every member's checksum are right; no version was made by two programs; files nobody lists;
+statistics and cross-reference coverage; a state that wants compaction. Findings are ``error`` (rows
+cannot be read), ``warning`` (it costs time or space) or ``ok``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from indextables.errors import IndexTablesError
+from indextables.errors import DivergedLogError, IndexTablesError, ProtocolError
 from indextables.log.actions import AddFile
+from indextables.log.checkpoint import disputed_versions
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
+from indextables.log.versions import version_path
 from indextables.maintenance.coverage import stats_coverage
 from indextables.maintenance.logwork import describe_state
 from indextables.maintenance.purging import needed_files, table_files
@@ -40,10 +42,13 @@ def _findings(log: TransactionLog, checksums: bool) -> Iterator[Finding]:
         snapshot = log.snapshot()
     except IndexTablesError as error:
         remedy = "REPAIR INDEXFILES TRANSACTION LOG '<table>/_transaction_log' AT LOCATION '...'"
+        if isinstance(error, DivergedLogError | ProtocolError):
+            remedy = error.hint or ""
         yield Finding(log.path, "error", "log", error.path, str(error), remedy)
         return
     there = {info.path: info for info in table_files(log, log.config)}
     yield from _splits(log, snapshot, there, checksums)
+    yield from _mixed_writers(log, snapshot)
     yield from _orphans(log, there)
     yield from _coverage(log, snapshot)
     state = describe_state(log)
@@ -91,6 +96,19 @@ def _verify(reader: SplitReader) -> None:
         return
     for name in reader.info.checksums:
         reader.member(name)
+
+
+def _mixed_writers(log: TransactionLog, snapshot: Snapshot) -> Iterator[Finding]:
+    """Versions that two programs made; those the newest snapshot rests on are not over yet."""
+    for version, paths in disputed_versions(log.store, log.config):
+        lost = [p for p in paths if p in snapshot.disputed or snapshot.index_of(p) is None]
+        detail = (
+            f"two programs made version {version}: {len(paths)} files of its version file are not "
+            "in its state"
+        )
+        remedy = f"CHECKPOINT INDEXTABLES '{log.path}', and let one program write"
+        severity = "error" if lost else "warning"
+        yield Finding(log.path, severity, "mixed writers", version_path(version), detail, remedy)
 
 
 def _orphans(log: TransactionLog, there: dict[str, Any]) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ def checkpoint(log: TransactionLog, *, compact: bool = False) -> CheckpointResul
 @mutates("TRUNCATE TIME TRAVEL")
 def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> TruncateResult:
     """Forget every version below the newest; no split and no shared manifest is touched."""
-    snapshot = log.snapshot()
+    snapshot = log.snapshot() if dry_run else log.settled()
     newest = snapshot.version
     listing = list_log(log.store)
     states = described_states(log.store)

@@ -292,6 +292,8 @@ def test_a_table_of_the_third_generation(tmp_path: Path) -> None:
         add["add"] = {k: v for k, v in add["add"].items() if v is not None}
         add["add"]["docMappingJson"] = MAPPING
         put_lines(tmp_path, f"{version:020d}.json", [add])
+    gone = {"remove": {"path": "p1.split", "deletionTimestamp": 1, "dataChange": True}}
+    put_lines(tmp_path, f"{2:020d}.json", [gone])
     state = {
         "formatVersion": 1,
         "stateVersion": 2,

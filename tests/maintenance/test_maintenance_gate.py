@@ -1,0 +1,388 @@
+"""The gate: a table that asks for a newer writer is not touched by any verb.
+
+Every public verb is called on such a table. What changes a table must be refused, and whatever the
+answer, nothing may have been written. That every verb is called is checked by listing them; that no
+other way leads to a store, by reading the package for calls that change one.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import indextables
+from indextables import columnindex, maintenance
+from indextables.config import Config
+from indextables.errors import ProtocolError
+from indextables.log import cache, gate
+from indextables.log.actions import AddXRef, RemoveXRef
+from indextables.log.codec import encode_actions
+from indextables.log.log import TransactionLog
+from indextables.log.transaction import Transaction
+from indextables.log.versions import list_log, version_path
+from indextables.maintenance import after_write
+from indextables.sql import commands, execute
+from indextables.storage.base import open_store
+from indextables.storage.testing import WRITES, RecordingStore
+from indextables.table.table import Table
+from indextables.table.verbs import Verbs
+
+PACKAGE = Path(indextables.__file__).parent
+XREF = AddXRef("_xrefsplits/abcd/xref-1.split", "xref-1", ("a.split",), 1, 10)
+
+
+def rows(first: int) -> pa.Table:
+    numbers = range(first, first + 10)
+    return pa.table({"id": list(numbers), "text": [f"word{n}" for n in numbers], "p": ["x"] * 10})
+
+
+@pytest.fixture(params=["version", "feature"])
+def newer(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A table with splits, indexes, versions and orphans, then raised by a newer writer."""
+    path = tmp_path / "table"
+    options = {"checkpoint.enabled": False}
+    for first in (0, 10, 20):
+        indextables.write(rows(first), str(path), partition_by="p", text="text", options=options)
+    table = indextables.open(str(path), options=options)
+    table.create_index("id")
+    table.build_xref()
+    store = open_store(str(path))
+    store.put("p=x/orphan.split", b"belongs to a feature nobody here knows")
+    store.put("_columnidx/orphan.idx", b"the same")
+    raise_writer(path, request.param)
+    return path
+
+
+def raise_writer(path: Path, how: str) -> None:
+    """What a newer writer commits: a protocol, and nothing a reader must know."""
+    store = open_store(str(path))
+    cache.SHARED.invalidate()
+    protocol = TransactionLog.open(str(path)).snapshot().protocol.to_dict()
+    if how == "version":
+        protocol["minWriterVersion"] = 5
+    else:
+        protocol["writerFeatures"] = [*(protocol["writerFeatures"] or ()), "deletionVectors"]
+    from indextables.log.actions import Protocol
+
+    version = list_log(store).newest + 1
+    store.put(version_path(version), encode_actions([Protocol.from_dict(protocol)]))
+    cache.SHARED.invalidate()
+
+
+def tree(path: Path) -> dict[str, tuple[int, int]]:
+    """Every file of the table's folder with its size and time."""
+    files = (p for p in path.parent.rglob("*") if p.is_file())
+    return {str(p): (p.stat().st_size, p.stat().st_mtime_ns) for p in files}
+
+
+def recorded(path: Path) -> tuple[TransactionLog, RecordingStore]:
+    store = RecordingStore(open_store(str(path)))
+    settings = Config({"purge.retentionCheckEnabled": False, "xref.autoIndex.enabled": True})
+    return TransactionLog(str(path), store, settings), store
+
+
+def refused(path: Path, call: Callable[[TransactionLog], object]) -> None:
+    log, store = recorded(path)
+    before = tree(path)
+    with pytest.raises(ProtocolError, match="write"):
+        call(log)
+    assert [c for c in store.calls if c.op in WRITES] == []
+    assert tree(path) == before
+
+
+def harmless(path: Path, call: Callable[[TransactionLog], object]) -> None:
+    log, store = recorded(path)
+    before = tree(path)
+    call(log)
+    assert [c for c in store.calls if c.op in WRITES] == []
+    assert tree(path) == before
+
+
+# -- verbs of a table -----------------------------------------------------------------------------
+
+CHANGING_VERBS: dict[str, tuple[Any, ...]] = {
+    "build_xref": (),
+    "define_index": ("text",),
+    "index_splits": (),
+    "index_blocks": (),
+    "create_index": ("text",),
+    "reindex": (),
+    "rebuild_index": ("id",),
+    "drop_index": ("id",),
+    "prune_stale_indexes": (),
+    "merge": (),
+    "purge": (),
+    "checkpoint": (),
+    "drop_partitions": ("p = 'x'",),
+    "delete": ("id = 3",),
+    "restore": (1,),
+    "truncate_time_travel": (),
+}
+READING_VERBS: dict[str, tuple[Any, ...]] = {
+    "xrefs": (),
+    "xref_coverage": (),
+    "indexes": (),
+    "index_coverage": (),
+    "index_lookup": ("id",),
+    "stats_coverage": (),
+    "doctor": (),
+}
+
+
+def table_of(log: TransactionLog) -> Table:
+    return Table(log, log.snapshot())
+
+
+def test_every_verb_of_a_table_is_listed_here() -> None:
+    public = {
+        name for name in vars(Verbs) if not name.startswith("_") and callable(getattr(Verbs, name))
+    }
+    assert public == CHANGING_VERBS.keys() | READING_VERBS.keys()
+
+
+@pytest.mark.parametrize("verb", CHANGING_VERBS)
+def test_verbs_that_change_a_table_are_refused(newer: Path, verb: str) -> None:
+    refused(newer, lambda log: getattr(table_of(log), verb)(*CHANGING_VERBS[verb]))
+
+
+@pytest.mark.parametrize("verb", READING_VERBS)
+def test_verbs_that_read_go_on(newer: Path, verb: str) -> None:
+    more = {"eq": 3} if verb == "index_lookup" else {}
+    harmless(newer, lambda log: getattr(table_of(log), verb)(*READING_VERBS[verb], **more))
+
+
+@pytest.mark.parametrize("verb", ["purge", "truncate_time_travel", "delete", "build_xref"])
+def test_a_dry_run_announces_nothing_that_would_be_refused(newer: Path, verb: str) -> None:
+    arguments = CHANGING_VERBS[verb]
+    refused(newer, lambda log: getattr(table_of(log), verb)(*arguments, dry_run=True))
+
+
+def test_rows_are_still_read(newer: Path) -> None:
+    harmless(newer, lambda log: table_of(log).to_arrow("id < 5"))
+    assert indextables.open(str(newer)).count() == 30
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+FUNCTIONS: dict[str, Callable[[TransactionLog], object]] = {
+    "checkpoint": maintenance.checkpoint,
+    "compact": lambda log: maintenance.checkpoint(log, compact=True),
+    "delete_rows": lambda log: maintenance.delete_rows(log, "id = 3"),
+    "drop_partitions": lambda log: maintenance.drop_partitions(log, "p = 'x'"),
+    "merge_splits": maintenance.merge_splits,
+    "purge": lambda log: maintenance.purge(log, older_than_hours=0),
+    "repair_log": lambda log: maintenance.repair_log(
+        f"{log.path}/_transaction_log", f"{log.path}-new/_transaction_log"
+    ),
+    "restore_to_version": lambda log: maintenance.restore_to_version(log, 1),
+    "set_properties": lambda log: maintenance.set_properties(log, {"a": "b"}),
+    "truncate_time_travel": maintenance.truncate_time_travel,
+}
+QUESTIONS = {"describe_state", "doctor", "stats_coverage"}
+
+
+def test_every_function_of_maintenance_is_listed_here() -> None:
+    assert set(maintenance.__all__) == (FUNCTIONS.keys() - {"compact"}) | QUESTIONS
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_that_change_a_table_are_refused(newer: Path, name: str) -> None:
+    refused(newer, FUNCTIONS[name])
+    assert not newer.with_name("table-new").exists()
+
+
+LOG_METHODS: dict[str, Callable[[TransactionLog], object]] = {
+    "commit": lambda log: log.commit(Transaction(None, "WRITE", actions=[XREF])),
+    "checkpoint": lambda log: log.checkpoint(),
+    "cleanup": lambda log: log.cleanup(retention_ms=-1),
+    "settled": lambda log: log.settled(),
+    "upgrade_protocol": lambda log: log.upgrade_protocol(),
+    "writable_snapshot": lambda log: log.writable_snapshot(),
+    "writable": lambda log: log.writable(log.snapshot()),
+    "add_xref": lambda log: log.add_xref(XREF),
+    "remove_xref": lambda log: log.remove_xref(log.list_xrefs()[0].path),
+    "replace_xref": lambda log: log.replace_xref(RemoveXRef("x", "x", 1), XREF),
+}
+LOG_QUESTIONS = {
+    *("open", "exists", "create", "table_id", "snapshot", "newest", "changes", "history"),
+    *("committed", "invalidate_cache", "list_xrefs", "list_removed_xrefs"),
+    *("get_xref_for_split", "get_splits_without_xref"),
+}
+
+
+def test_every_method_of_the_log_is_listed_here() -> None:
+    public = {name for name, _ in inspect.getmembers(TransactionLog) if not name.startswith("_")}
+    assert public == LOG_METHODS.keys() | LOG_QUESTIONS
+
+
+@pytest.mark.parametrize("name", LOG_METHODS)
+def test_methods_of_the_log_are_refused(newer: Path, name: str) -> None:
+    refused(newer, LOG_METHODS[name])
+
+
+INDEX_FUNCTIONS: dict[str, Callable[[TransactionLog], object]] = {
+    "create_index": lambda log: columnindex.create_index(log, "text"),
+    "define_index": lambda log: columnindex.define_index(log, "text"),
+    "drop_index": lambda log: columnindex.drop_index(log, "id"),
+    "index_splits": lambda log: columnindex.index_splits(log, force=True),
+    "prune_stale_indexes": columnindex.prune_stale_indexes,
+    "rebuild_index": lambda log: columnindex.rebuild_index(log, "id"),
+}
+
+
+def test_functions_of_column_indexes_that_take_a_log_are_listed_here() -> None:
+    takes_log = {
+        name
+        for name in columnindex.__all__
+        if inspect.isfunction(found := getattr(columnindex, name))
+        and next(iter(inspect.signature(found).parameters), "") == "log"
+    }
+    assert (
+        takes_log - {"index_coverage", "index_lookup", "describe_indexes"} == INDEX_FUNCTIONS.keys()
+    )
+
+
+@pytest.mark.parametrize("name", INDEX_FUNCTIONS)
+def test_functions_of_column_indexes_are_refused(newer: Path, name: str) -> None:
+    refused(newer, INDEX_FUNCTIONS[name])
+
+
+def test_work_after_a_write_does_nothing(newer: Path) -> None:
+    more = {"mergeOnWrite.enabled": True, "mergeOnWrite.async.enabled": False}
+    more |= {"mergeOnWrite.minBatchesToTrigger": 1, "purgeOnWrite.enabled": True}
+    more |= {"xref.autoIndex.enabled": True, "xref.autoIndex.minSplitsToTrigger": 1}
+    more |= {"xref.autoIndex.minUncoveredSplitsToTrigger": 0, "xref.autoIndex.minIntervalMs": 0}
+    more |= {"purgeOnWrite.triggerAfterWrites": 1, "mergeOnWrite.batchCpuFraction": 0.1}
+    harmless(newer, lambda log: after_write.run_after_write(log, Config(more)))
+
+
+# -- writes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_writes_are_refused_before_a_split_is_written(newer: Path, mode: str) -> None:
+    refused(newer, lambda log: indextables.write(rows(50), log.path, mode=mode))
+
+
+def test_a_write_that_leaves_the_table_alone_is_no_write(newer: Path) -> None:
+    harmless(newer, lambda log: indextables.write(rows(50), log.path, mode="ignore"))
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+SQL: dict[type, str] = {
+    commands.MergeSplits: "MERGE SPLITS '{t}'",
+    commands.Purge: "PURGE INDEXTABLE '{t}'",
+    commands.DropPartitions: "DROP INDEXTABLES PARTITIONS FROM '{t}' WHERE p = 'x'",
+    commands.Checkpoint: "CHECKPOINT INDEXTABLES '{t}'",
+    commands.TruncateTimeTravel: "TRUNCATE INDEXTABLES TIME TRAVEL '{t}'",
+    commands.RepairLog: "REPAIR INDEXFILES TRANSACTION LOG '{t}/_transaction_log' AT LOCATION "
+    "'{t}-new/_transaction_log'",
+    commands.IndexCrossReferences: "INDEX CROSSREFERENCES FOR '{t}' FORCE REBUILD",
+    commands.Delete: "DELETE FROM '{t}' WHERE id = 3",
+    commands.Restore: "RESTORE '{t}' TO VERSION 1",
+    commands.SetProperties: "ALTER TABLE '{t}' SET TBLPROPERTIES ('a' = 'b')",
+    commands.CreateIndex: "CREATE INDEX ON '{t}' (text)",
+    commands.DropIndex: "DROP INDEX ON '{t}' (id)",
+    commands.Reindex: "REINDEX '{t}'",
+    commands.IndexSplits: "INDEX SPLITS '{t}'",
+}
+READING_COMMANDS = {
+    *(commands.DescribeState, commands.DescribeLog, commands.DescribeComponentSizes),
+    *(commands.DescribeStatsCoverage, commands.DescribeIndexes, commands.DescribeEnvironment),
+    *(commands.DescribeDiskCache, commands.DescribeStorageStats, commands.InvalidateCache),
+    *(commands.FlushDiskCache, commands.FlushSearcherCache, commands.Prewarm, commands.Doctor),
+}
+
+
+def test_every_command_is_listed_here() -> None:
+    known = set(commands.Command.__args__)  # type: ignore[attr-defined]
+    assert known == SQL.keys() | READING_COMMANDS
+
+
+@pytest.mark.parametrize("command", SQL, ids=lambda c: c.__name__)
+def test_commands_that_change_a_table_are_refused(newer: Path, command: type) -> None:
+    refused(newer, lambda log: execute(SQL[command].format(t=log.path)))
+    assert not newer.with_name("table-new").exists()
+
+
+# -- no other way leads to a store ----------------------------------------------------------------
+
+KEEPERS = {
+    "log/gate.py",
+    # Version files and their first: behind the check of each commit, or of a new table.
+    "log/commit.py:_put",
+    "log/log.py:_write_first",
+    # Checkpoints, clean-up and the hint: behind TransactionLog.checkpoint and cleanup.
+    "log/checkpoint_json.py:_write_parts",
+    "log/checkpoint_json.py:_publish",
+    "log/state.py:_withdrawn",
+    "log/state.py:_write_manifests",
+    "log/state.py:_put_state",
+    "log/hint.py:write_hint",
+    "log/cleanup.py:_delete",
+    "log/gc.py:_delete",
+    # Verbs that are marked, or their helpers.
+    "columnindex/manage.py:drop_index",
+    "columnindex/manage.py:prune_stale_indexes",
+    "columnindex/building.py:build_one",
+    "xref/builder.py:_build_one",
+    "xref/builder.py:_write",
+    "maintenance/purging.py:_delete",
+    "maintenance/merge.py:_commit",
+    "maintenance/delete.py:_discard",
+    "maintenance/logwork.py:truncate_time_travel",
+    "maintenance/logwork.py:repair_log",
+    "maintenance/rewrite.py:_upload",
+    # Splits of a write, behind WriteJob.prepare.
+    "splits/table_writer.py:abort",
+    "splits/table_writer.py:_upload",
+    "spark/writing.py:sweep",
+}
+
+
+def _store_calls(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """(function, operation) of each call that changes a store."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Call):
+                continue
+            called = node.func
+            if isinstance(called, ast.Name) and called.id == "commit_slot":
+                yield function.name, "commit_slot"
+            if isinstance(called, ast.Attribute) and called.attr in WRITES:
+                owner = ast.unparse(called.value)
+                if owner.split(".")[-1].split("(")[0].strip("_").endswith("store"):
+                    yield function.name, called.attr
+
+
+def test_every_place_that_changes_a_store_is_known() -> None:
+    """A new place must lie behind the gate; then it is written down here."""
+    found = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith("storage/"):
+            continue
+        for function, _ in _store_calls(ast.parse(path.read_text())):
+            found.add(f"{name}:{function}")
+    assert found == KEEPERS - {"log/gate.py"}
+
+
+def test_marked_verbs_are_in_the_registry() -> None:
+    import indextables.spark.altering
+    import indextables.xref.builder  # noqa: F401
+
+    assert set(gate.GATED) >= {
+        "indextables.maintenance.merge.merge_splits",
+        "indextables.maintenance.purging.purge",
+        "indextables.spark.altering.set_properties",
+        "indextables.xref.builder.XRefBuilder.build_cross_references",
+    }
