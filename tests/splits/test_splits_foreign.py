@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from indextables.errors import ProtocolError
 from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.log.log import TransactionLog
 from indextables.splits.access import count_split, describe_access, read_split
-from indextables.splits.foreign import restore
+from indextables.splits.foreign import ForeignRows, restore
 from indextables.splits.reader import SplitReader
 
 TABLES = [
@@ -132,3 +133,25 @@ def test_stored_values_become_values_of_the_table(
     found = restore(value, dtype)
     assert found == expected
     assert pa.array([found], dtype)[0].as_py() == expected
+
+
+@pytest.mark.interop
+def test_columns_that_are_indexed_but_not_stored_are_refused(
+    interop_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A companion split has the index of its columns and none of their values."""
+    schema, readers = open_table(interop_dir / "01_single_write")
+    add, reader = readers[0]
+    source = reader.source
+    plain = type(source).member
+
+    def member(self: Any, name: str) -> bytes:
+        raw = plain(self, name)
+        return raw.replace(b'"stored":true', b'"stored":false') if name == "meta.json" else raw
+
+    monkeypatch.setattr(type(source), "member", member)
+    rows = ForeignRows(source).typed(schema)
+    with pytest.raises(ProtocolError, match="indexes id, text, score without holding") as caught:
+        list(rows.scan())
+    assert caught.value.path == add.path
+    assert rows.num_rows == add.num_records

@@ -175,3 +175,70 @@ def test_the_table_folder_is_made_on_the_first_write(tmp_path: Path) -> None:
     assert not (tmp_path / "deep").exists()
     store.put_if_absent("_log/0", b"1")
     assert [info.path for info in store.list(recursive=True)] == ["_log/0"]
+
+
+# -- Hadoop's checksums ---------------------------------------------------------------------------
+
+
+def checksum_of(root: Path, path: str) -> Path:
+    """A checksum as Hadoop leaves it beside a file it wrote."""
+    file = root / path
+    crc = file.parent / f".{file.name}.crc"
+    crc.write_bytes(b"crc\0 of other bytes")
+    return crc
+
+
+@pytest.mark.parametrize("name", ["file", "a/b/_last_checkpoint"])
+def test_a_file_that_is_replaced_or_deleted_loses_its_checksum(tmp_path: Path, name: str) -> None:
+    store = LocalStore(str(tmp_path))
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    changes: list[Callable[[], None]] = [
+        lambda: store.put(name, b"2"),
+        lambda: store.put_file(name, str(source)),
+        lambda: store.delete([name]),
+    ]
+    for change in changes:
+        store.put(name, b"1")
+        crc = checksum_of(tmp_path, name)
+        change()
+        assert not crc.exists()
+
+
+def test_the_checksum_is_gone_before_the_new_bytes_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("file", b"1")
+    crc = checksum_of(tmp_path, "file")
+    seen = []
+    plain = os.replace
+
+    def replace(source: str, target: str) -> None:
+        seen.append(crc.exists())
+        plain(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    store.put("file", b"2")
+    assert seen == [False]
+
+
+def test_a_create_takes_away_the_checksum_of_a_file_that_is_gone(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put_if_absent("file", b"1")
+    crc = checksum_of(tmp_path, "file")
+    with pytest.raises(ObjectExistsError):
+        store.put_if_absent("file", b"2")
+    assert crc.exists(), "the file is still the one the checksum was made of"
+    (tmp_path / "file").unlink()
+    store.put_if_absent("file", b"2")
+    assert not crc.exists()
+
+
+def test_names_too_long_for_a_checksum_are_written_and_deleted(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    name = "n" * 252
+    store.put(name, b"1")
+    store.put_if_absent(name[:-1], b"1")
+    store.delete([name, name[:-1]])
+    assert not store.exists(name)
