@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -190,7 +191,7 @@ def checksum_of(root: Path, path: str) -> Path:
 
 @pytest.mark.parametrize("name", ["file", "a/b/_last_checkpoint"])
 def test_a_file_that_is_replaced_or_deleted_loses_its_checksum(tmp_path: Path, name: str) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     source = tmp_path / "source"
     source.write_bytes(b"x")
     changes: list[Callable[[], None]] = [
@@ -208,7 +209,7 @@ def test_a_file_that_is_replaced_or_deleted_loses_its_checksum(tmp_path: Path, n
 def test_the_checksum_is_gone_before_the_new_bytes_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     store.put("file", b"1")
     crc = checksum_of(tmp_path, "file")
     seen = []
@@ -224,7 +225,7 @@ def test_the_checksum_is_gone_before_the_new_bytes_are_there(
 
 
 def test_a_create_takes_away_the_checksum_of_a_file_that_is_gone(tmp_path: Path) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     store.put_if_absent("file", b"1")
     crc = checksum_of(tmp_path, "file")
     with pytest.raises(ObjectExistsError):
@@ -236,7 +237,7 @@ def test_a_create_takes_away_the_checksum_of_a_file_that_is_gone(tmp_path: Path)
 
 
 def test_names_too_long_for_a_checksum_are_written_and_deleted(tmp_path: Path) -> None:
-    store = LocalStore(str(tmp_path))
+    store = open_store(str(tmp_path))
     name = "n" * 252
     store.put(name, b"1")
     store.put_if_absent(name[:-1], b"1")
