@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from typing import Protocol as Interface
 
@@ -38,6 +39,7 @@ from indextables.log.actions import (
 )
 from indextables.log.codec import decode_lines, encode_actions, inside_table
 from indextables.log.conflict import check_conflicts, is_applied, is_blind
+from indextables.log.follow_up import follow_up
 from indextables.log.moments import commit_moment
 from indextables.log.protocol import (
     SCHEMA_DEDUPLICATION,
@@ -126,8 +128,10 @@ class CommitLoop:
         self._check(actions, base, since, latest)
         change = self._change(actions, base, latest)
         self._put(change)
-        self.target.committed(latest, change)
-        return CommitResult(change.version, self.transaction.commit_id, attempt)
+        result = CommitResult(change.version, self.transaction.commit_id, attempt)
+        tell = partial(self.target.committed, latest, change)
+        follow_up("cache", self.target.store.uri, result.failures, tell)
+        return result
 
     def _since(
         self, actions: Sequence[Action], base: Snapshot, latest: Snapshot

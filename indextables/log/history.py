@@ -98,7 +98,9 @@ def version_at(
         else:
             high = middle
     if low == 0:
-        earliest = f"{moment_text(time_of(versions[0]))} (version {versions[0]})" if versions else "none"
+        earliest = "none"
+        if versions:
+            earliest = f"{moment_text(time_of(versions[0]))} (version {versions[0]})"
         raise VersionNotFoundError(
             f"the log holds no version as old as {moment_text(moment_ms)}",
             path=path,

@@ -9,7 +9,6 @@ never undoes or fails the commit. Reading checks the protocol first.
 from __future__ import annotations
 
 import datetime
-import logging
 import time
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -38,6 +37,7 @@ from indextables.log.cleanup import (
 )
 from indextables.log.codec import decode_actions, encode_actions
 from indextables.log.commit import CommitLoop
+from indextables.log.follow_up import follow_up
 from indextables.log.history import HistoryEntry, read_history, version_at, version_time
 from indextables.log.loader import (
     VanishedError,
@@ -61,8 +61,6 @@ from indextables.log.xrefs import XRefMethods
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.commit import commit_slot
 from indextables.types import normalize_schema, schema_to_json
-
-logger = logging.getLogger(__name__)
 
 
 class TransactionLog(XRefMethods):
@@ -304,7 +302,7 @@ class TransactionLog(XRefMethods):
         result = CommitLoop(self, transaction, self.clock).run()
         result.load = lambda: self.snapshot(version=result.version)
         if result.attempts and not result.already_committed and self._is_due(result.version):
-            result.checkpoint_error = self._try_checkpoint()
+            follow_up("checkpoint", self.path, result.failures, self._due_checkpoint)
         return result
 
     def committed(self, snapshot: Snapshot, change: VersionActions) -> None:
@@ -315,14 +313,9 @@ class TransactionLog(XRefMethods):
         interval = self.config["checkpoint.interval"]
         return bool(self.config["checkpoint.enabled"] and interval > 0 and version % interval == 0)
 
-    def _try_checkpoint(self) -> Exception | None:
-        try:
-            self.checkpoint()
-            self._cleanup(None, None, thorough=False)
-        except Exception as error:
-            logger.warning("%s: no checkpoint after the commit: %s", self.path, error)
-            return error
-        return None
+    def _due_checkpoint(self) -> None:
+        self.checkpoint()
+        self._cleanup(None, None, thorough=False)
 
     def checkpoint(self, *, compact: bool = False) -> Checkpoint:
         """Write the newest version as a checkpoint, in the format of settings and protocol."""

@@ -43,13 +43,15 @@ def commit_moment(now_ms: int, previous_ms: int, path: str) -> int:
     return min(max(now_ms, previous_ms + 1), LATEST_MS)
 
 
-def warn_of_future(path: str, asked_ms: int, version: int, newest: tuple[int, int], now: int) -> None:
+def warn_of_future(
+    path: str, asked_ms: int, version: int, newest: tuple[int, int], now: int
+) -> None:
     """Say so when a moment left out versions that are dated after this machine's clock."""
     newest_version, newest_ms = newest
     if version < newest_version and newest_ms - now > TOLERANCE_MS:
         logger.warning(
-            "%s: version %d is the newest one at %s, but the table has versions up to %d, dated up "
-            "to %s, which is after this machine's clock (%s). Ask for a version number to read them",
+            "%s: version %d is the newest one at %s, but the table has versions up to %d, dated "
+            "up to %s, which is after this machine's clock (%s). Read those by version number",
             path,
             version,
             moment_text(asked_ms),
