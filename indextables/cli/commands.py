@@ -94,11 +94,11 @@ def schema(obj: Context, path: str, at: int | None) -> None:
 @click.pass_obj
 def history(obj: Context, path: str) -> None:
     """What was committed, newest first."""
-    from datetime import UTC, datetime
+    from indextables.log.moments import moment_of, moment_text
 
     rows = []
     for entry in obj.table(path).history(obj.limit):
-        moment = datetime.fromtimestamp(entry.timestamp / 1000, UTC)
+        moment = moment_of(entry.timestamp) or moment_text(entry.timestamp)
         rows.append(
             {
                 "version": entry.version,

@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from typing import Protocol as Interface
 
@@ -38,6 +39,8 @@ from indextables.log.actions import (
 )
 from indextables.log.codec import decode_lines, encode_actions, encoding, inside_table
 from indextables.log.conflict import check_conflicts, is_applied, is_blind
+from indextables.log.follow_up import follow_up
+from indextables.log.moments import commit_moment
 from indextables.log.protocol import (
     SCHEMA_DEDUPLICATION,
     check_writable,
@@ -50,7 +53,7 @@ from indextables.log.protocol import (
 from indextables.log.schema_registry import merge_managed, reference_of, with_registry
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
-from indextables.log.versions import list_log, version_path
+from indextables.log.versions import list_log, next_version, version_path
 from indextables.storage.base import Store
 from indextables.storage.commit import commit_slot
 
@@ -112,6 +115,7 @@ class CommitLoop:
 
     def _attempt(self, attempt: int) -> CommitResult:
         latest, listed = self.target.newest()
+        next_version(latest.version, self.target.store.uri)
         _refuse_gap(latest.version, listed)
         base = self.transaction.base or latest
         actions = self.transaction.actions_on(latest)
@@ -124,8 +128,10 @@ class CommitLoop:
         self._check(actions, base, since, latest)
         change = self._change(actions, base, latest)
         self._put(change)
-        self.target.committed(latest, change)
-        return CommitResult(change.version, self.transaction.commit_id, attempt)
+        result = CommitResult(change.version, self.transaction.commit_id, attempt)
+        tell = partial(self.target.committed, latest, change)
+        follow_up("cache", self.target.store.uri, result.failures, tell)
+        return result
 
     def _since(
         self, actions: Sequence[Action], base: Snapshot, latest: Snapshot
@@ -180,8 +186,9 @@ class CommitLoop:
     def _change(
         self, actions: Sequence[Action], base: Snapshot, latest: Snapshot
     ) -> VersionActions:
-        timestamp_ms = max(int(self.clock() * 1000), latest.timestamp_ms + 1)
-        prepared = prepare(actions, base, latest, self.target.store.uri, self.target.config)
+        now_ms, root = int(self.clock() * 1000), self.target.store.uri
+        timestamp_ms = commit_moment(now_ms, latest.timestamp_ms, root)
+        prepared = prepare(actions, base, latest, root, self.target.config)
         info = CommitInfo(
             commit_id=self.transaction.commit_id,
             timestamp=timestamp_ms,
@@ -190,7 +197,8 @@ class CommitLoop:
             operation_metrics={**count_metrics(prepared), **_json_safe(self.transaction.metrics)},
             engine=engine_name(),
         )
-        return VersionActions(latest.version + 1, timestamp_ms, [info, *prepared])
+        version = next_version(latest.version, root)
+        return VersionActions(version, timestamp_ms, [info, *prepared])
 
     def _put(self, change: VersionActions) -> None:
         config = self.target.config

@@ -4,9 +4,9 @@ A transaction was decided on a base; meanwhile other versions landed. It may sti
 unless one of these is true, and the error names which:
 
 * concurrent delete    a file it removes (or says it read) is no longer live;
-* concurrent add       a file was added that its read predicate may match, or any file when it read
-                       the whole table; files that only rearrange rows (``dataChange=false``) do
-                       not count;
+* concurrent add       a file was added that may hold rows it asked for, or any file when it read
+                       the whole table or the schema is another now; files that only rearrange
+                       rows (``dataChange=false``) do not count;
 * metadata changed     schema, partitioning or configuration changed, and it read or writes them;
                        the schema registry does not count, it only grows;
 * protocol changed     it sets the protocol itself and somebody else did too;
@@ -34,7 +34,6 @@ from indextables.log.actions import (
     RemoveXRef,
     Txn,
 )
-from indextables.log.partition_match import could_match
 from indextables.log.schema_registry import without_registry
 from indextables.log.transaction import ReadSet
 
@@ -53,7 +52,7 @@ def check_conflicts(
 ) -> None:
     """``CommitConflictError`` when what was decided on ``base`` must not follow ``latest``."""
     _check_removed_files(reads, actions, latest)
-    _check_reads(reads, since)
+    _check_reads(reads, base, since, latest)
     if reads.metadata or any(isinstance(action, Metadata) for action in actions):
         _check_metadata(base, since)
     _check_protocol(actions, since)
@@ -87,23 +86,28 @@ def _check_removed_files(reads: ReadSet, actions: Sequence[Action], latest: Snap
         )
 
 
-def _check_reads(reads: ReadSet, since: Sequence[VersionActions]) -> None:
+def _check_reads(
+    reads: ReadSet, base: Snapshot, since: Sequence[VersionActions], latest: Snapshot
+) -> None:
     if not reads.sees_adds:
         return
     for version, _, actions in since:
-        for action in actions:
-            if isinstance(action, AddFile) and _concerns(reads, action):
-                raise conflict(
-                    "concurrent add", f"'{action.path}' was added to what was read", version
-                )
+        added = [a for a in actions if isinstance(a, AddFile) and a.data_change]
+        concerned = _concerned(reads, added, base, latest)
+        if concerned:
+            what = f"'{concerned[0].path}' was added to what was read"
+            raise conflict("concurrent add", what, version)
 
 
-def _concerns(reads: ReadSet, add: AddFile) -> bool:
-    if not add.data_change:
-        return False
-    if reads.whole_table or reads.predicate is None:
-        return True
-    return could_match(reads.predicate, add.partition_values)
+def _concerned(
+    reads: ReadSet, added: Sequence[AddFile], base: Snapshot, latest: Snapshot
+) -> Sequence[AddFile]:
+    """The files that matter; a test made for one schema says nothing under another."""
+    test, known, now = reads.may_match, base.metadata, latest.metadata
+    same = known.schema_string == now.schema_string
+    if not added or reads.whole_table or test is None or not same:
+        return added
+    return added if known.partition_columns != now.partition_columns else test(latest, added)
 
 
 def _check_metadata(base: Snapshot, since: Sequence[VersionActions]) -> None:

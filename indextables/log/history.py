@@ -3,20 +3,20 @@
 A version's time is what its writer wrote into it (our writers make these times grow strictly), or
 else when its file was written; a version that exists only as a state has the state's time. The
 version of a moment is the newest one not after it, found by halving, so a long history costs a
-handful of reads.
+handful of reads. ``moments`` says how times are made and shown.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import ConfigError, ObjectNotFoundError, VersionNotFoundError
+from indextables.errors import ObjectNotFoundError, VersionNotFoundError
 from indextables.log.actions import AddFile, CommitInfo, RemoveFile
 from indextables.log.loader import read_versions
+from indextables.log.moments import moment_text
 from indextables.log.snapshot import VersionActions
 from indextables.log.state import read_state
 from indextables.log.versions import LogListing
@@ -98,34 +98,12 @@ def version_at(
         else:
             high = middle
     if low == 0:
-        earliest = f"{_shown(time_of(versions[0]))} (version {versions[0]})" if versions else "none"
+        earliest = "none"
+        if versions:
+            earliest = f"{moment_text(time_of(versions[0]))} (version {versions[0]})"
         raise VersionNotFoundError(
-            f"the log holds no version as old as {_shown(moment_ms)}",
+            f"the log holds no version as old as {moment_text(moment_ms)}",
             path=path,
             hint=f"Earliest: {earliest}",
         )
     return versions[low - 1]
-
-
-def _shown(moment_ms: int) -> str:
-    moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    try:
-        return (moment + datetime.timedelta(milliseconds=moment_ms)).isoformat()
-    except OverflowError:
-        return f"{moment_ms} ms"
-
-
-def to_millis(moment: int | str | datetime.datetime) -> int:
-    """Epoch milliseconds of a moment; a time without a zone is UTC."""
-    if isinstance(moment, str):
-        try:
-            moment = datetime.datetime.fromisoformat(moment.strip())
-        except ValueError:
-            raise ConfigError(
-                f"{moment!r} is not a timestamp", hint="Use ISO form: 2026-01-31 12:00:00"
-            ) from None
-    if isinstance(moment, datetime.datetime):
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.UTC)
-        return int(moment.timestamp() * 1000)
-    return int(moment)

@@ -9,10 +9,9 @@ never undoes or fails the commit. Reading checks the protocol first.
 from __future__ import annotations
 
 import datetime
-import logging
 import time
 import uuid
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +37,8 @@ from indextables.log.cleanup import (
 )
 from indextables.log.codec import decode_actions, encode_actions, encoding
 from indextables.log.commit import CommitLoop
-from indextables.log.history import HistoryEntry, read_history, to_millis, version_at, version_time
+from indextables.log.follow_up import follow_up
+from indextables.log.history import HistoryEntry, read_history, version_at, version_time
 from indextables.log.kinds import check_kind
 from indextables.log.loader import (
     VanishedError,
@@ -47,6 +47,7 @@ from indextables.log.loader import (
     read_versions,
     table_token,
 )
+from indextables.log.moments import to_millis, warn_of_future
 from indextables.log.protocol import (
     AVRO_STATE,
     check_readable,
@@ -56,13 +57,17 @@ from indextables.log.protocol import (
 )
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
-from indextables.log.versions import LOG_DIR, LogListing, list_log, version_path
+from indextables.log.versions import (
+    LOG_DIR,
+    LogListing,
+    asked_version,
+    list_log,
+    version_path,
+)
 from indextables.log.xrefs import XRefMethods
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.commit import commit_slot
 from indextables.types import normalize_schema, schema_to_json
-
-logger = logging.getLogger(__name__)
 
 
 class TransactionLog(XRefMethods):
@@ -73,6 +78,7 @@ class TransactionLog(XRefMethods):
         self.store = store
         self.config = config
         self.cache = caching.SHARED
+        self.clock: Callable[[], float] = time.time
         self._key: Hashable = None
 
     # -- opening --------------------------------------------------------------------------------
@@ -196,7 +202,7 @@ class TransactionLog(XRefMethods):
             version = self._version_at(to_millis(timestamp))
         if version is None:
             return self.newest()[0]
-        return self._snapshot_of(version)
+        return self._snapshot_of(asked_version(version))
 
     def newest(self) -> tuple[Snapshot, int]:
         """A fresh snapshot, and the highest version any file of the log speaks of."""
@@ -252,13 +258,16 @@ class TransactionLog(XRefMethods):
 
     def _version_at(self, moment_ms: int) -> int:
         listing = list_log(self.store)
-        newest = self.newest()[0].version
-        versions = [v for v in reachable_versions(listing) if v <= newest]
+        newest = self.newest()[0]
+        versions = [v for v in reachable_versions(listing) if v <= newest.version]
 
         def time_of(version: int) -> int:
             return version_time(self.store, self.config, listing, version)
 
-        return version_at(versions, time_of, moment_ms, self.path)
+        found = version_at(versions, time_of, moment_ms, self.path)
+        last = newest.version, newest.timestamp_ms
+        warn_of_future(self.path, moment_ms, found, last, int(self.clock() * 1000))
+        return found
 
     def changes(self, after: int, until: int) -> list[VersionActions] | None:
         """The versions in between, ``None`` when the log no longer has them all."""
@@ -299,10 +308,10 @@ class TransactionLog(XRefMethods):
 
     def commit(self, transaction: Transaction) -> CommitResult:
         """Make the transaction's version; see ``commit`` and ``conflict`` for what may go wrong."""
-        result = CommitLoop(self, transaction).run()
+        result = CommitLoop(self, transaction, self.clock).run()
         result.load = lambda: self.snapshot(version=result.version)
         if result.attempts and not result.already_committed and self._is_due(result.version):
-            result.checkpoint_error = self._try_checkpoint()
+            follow_up("checkpoint", self.path, result.failures, self._due_checkpoint)
         return result
 
     def writable_snapshot(self) -> Snapshot:
@@ -323,14 +332,9 @@ class TransactionLog(XRefMethods):
         interval = self.config["checkpoint.interval"]
         return bool(self.config["checkpoint.enabled"] and interval > 0 and version % interval == 0)
 
-    def _try_checkpoint(self) -> Exception | None:
-        try:
-            self.checkpoint()
-            self._cleanup(None, None, thorough=False)
-        except Exception as error:
-            logger.warning("%s: no checkpoint after the commit: %s", self.path, error)
-            return error
-        return None
+    def _due_checkpoint(self) -> None:
+        self.checkpoint()
+        self._cleanup(None, None, thorough=False)
 
     def checkpoint(self, *, compact: bool = False) -> Checkpoint:
         """Write the newest version as a checkpoint, in the format of settings and protocol."""

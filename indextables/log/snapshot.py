@@ -95,6 +95,11 @@ class Snapshot(FileColumns):
         """The snapshot after these later versions; shares everything that did not change."""
         return _replay(self._grown_from or self, versions, self.source)
 
+    def with_only(self, files: Iterable[AddFile]) -> Snapshot:
+        """The same table as if it held just these files, for questions about them."""
+        facts: list[Action] = [self.protocol, self.metadata, *files]
+        return Snapshot.from_replay([VersionActions(self.version, self.timestamp_ms, facts)])
+
     def rebase(
         self,
         ledger: Ledger,

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from indextables.expr.predicate import Predicate
-from indextables.log.actions import Action
+from indextables.log.actions import Action, AddFile
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
 
+FileTest: TypeAlias = "Callable[[Snapshot, Sequence[AddFile]], Sequence[AddFile]]"
+"""Of some files of a table, those that may hold a row that was asked for. The log cannot prune, so
+whoever can hands this in; it may only keep too much."""
 ActionSource: TypeAlias = "Sequence[Action] | Callable[[Snapshot], Iterable[Action]]"
 
 
@@ -27,8 +29,8 @@ ActionSource: TypeAlias = "Sequence[Action] | Callable[[Snapshot], Iterable[Acti
 class ReadSet:
     """What must still be true at commit time."""
 
-    predicate: Predicate | None = None
-    """No file that may match (by its partition values) was added meanwhile."""
+    may_match: FileTest | None = None
+    """No file of which this keeps any was added meanwhile."""
     whole_table: bool = False
     """No file at all was added meanwhile."""
     metadata: bool = False
@@ -45,12 +47,12 @@ class ReadSet:
         return cls(whole_table=True, metadata=True)
 
     @classmethod
-    def matching(cls, predicate: Predicate) -> ReadSet:
-        return cls(predicate=predicate)
+    def matching(cls, may_match: FileTest) -> ReadSet:
+        return cls(may_match=may_match)
 
     @property
     def sees_adds(self) -> bool:
-        return self.whole_table or self.predicate is not None
+        return self.whole_table or self.may_match is not None
 
 
 @dataclass(slots=True)
@@ -81,8 +83,8 @@ class CommitResult:
     attempts: int
     already_committed: bool = False
     """An earlier run of the same transaction had landed; nothing was written now."""
-    checkpoint_error: Exception | None = None
-    """Why the checkpoint that was due could not be written; the commit itself stands."""
+    failures: dict[str, BaseException] = field(default_factory=dict)
+    """What did not succeed after the commit, by step; the commit itself stands."""
     load: Callable[[], Snapshot] | None = field(default=None, repr=False)
 
     @property
@@ -91,3 +93,8 @@ class CommitResult:
         if self.load is None:
             raise LookupError("this result does not know its log")
         return self.load()
+
+    @property
+    def checkpoint_error(self) -> BaseException | None:
+        """Why the checkpoint that was due could not be written."""
+        return self.failures.get("checkpoint")

@@ -8,21 +8,25 @@ The log is the folder ``_transaction_log`` below the table's root:
 * ``state-v00000000000000000040/``                      Avro state
 * ``manifests/``, ``_last_checkpoint``                  shared manifests, and the hint
 
-Any other name is ignored. Twenty digits can spell numbers that no version reaches; those are
-ignored too.
+Any other name is ignored. Twenty digits can spell numbers above 2**63-1, which no version reaches
+and other implementations cannot hold; listings skip them, so nothing may be written there: a commit
+after the last version is refused.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from indextables.errors import CommitFailedError, ConfigError
 from indextables.storage.base import ObjectInfo, Store
 
 LOG_DIR = "_transaction_log"
 HINT_PATH = f"{LOG_DIR}/_last_checkpoint"
-_LARGEST = (1 << 63) - 1
+LARGEST = (1 << 63) - 1
 _VERSION = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.json")
 _PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9A-Za-z-]+)\.([0-9]{1,10})\.json")
@@ -32,6 +36,31 @@ _STATE = re.compile(r"state-v([0-9]{20})")
 def digits(version: int) -> str:
     """A version as file names spell it."""
     return f"{version:020d}"
+
+
+def next_version(version: int, path: str) -> int:
+    """The version after ``version``; there is none after the last one that listings find."""
+    if version >= LARGEST:
+        raise CommitFailedError(
+            f"version {version} is the last one a log can hold",
+            path=path,
+            version=version,
+            hint="Nothing was written; copy the table to a new path and go on there",
+        )
+    return version + 1
+
+
+def asked_version(version: Any) -> int:
+    """A version as a caller gives it: a whole number, nothing that merely looks like one."""
+    try:
+        number = operator.index(version)
+    except TypeError:
+        number = None
+    if number is None or isinstance(version, bool):
+        raise ConfigError(
+            f"{version!r} is not a version", hint="Versions are whole numbers from 0 on: version=7"
+        )
+    return number
 
 
 def version_path(version: int) -> str:
@@ -99,7 +128,7 @@ def list_log(store: Store, since: int = 0) -> LogListing:
             versions[version] = info
         elif (version := _numbered(_CHECKPOINT, name)) is not None:
             checkpoints[version] = info
-        elif match := _PART.fullmatch(name):
+        elif (match := _PART.fullmatch(name)) and int(match[1]) <= LARGEST:
             parts.append(PartFile(int(match[1]), match[2], int(match[3]), info))
     states = frozenset(v for v in list_states(store) if v >= since)
     return LogListing(since, versions, checkpoints, tuple(parts), states)
@@ -114,6 +143,6 @@ def list_states(store: Store) -> list[int]:
 
 def _numbered(pattern: re.Pattern[str], name: str) -> int | None:
     match = pattern.fullmatch(name)
-    if match is None or int(match[1]) > _LARGEST:
+    if match is None or int(match[1]) > LARGEST:
         return None
     return int(match[1])

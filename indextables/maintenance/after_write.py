@@ -9,7 +9,7 @@ process waits for running merges up to the timeout; one cut off leaves files for
 Purge-on-write follows a merge that changed something, or every n-th write of this process to the
 table. Its retentions obey the minimum PURGE obeys.
 
-None of it may fail the write that came before: a failure is logged, the table is as good as it was.
+None of it may fail the write that came before; ``log.follow_up`` is the boundary.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from indextables.config import Config
+from indextables.log.follow_up import Failures, follow_up
 from indextables.log.log import TransactionLog
 from indextables.maintenance.merge import merge_splits
 from indextables.maintenance.merge_plan import MergeLimits, plan_merges
@@ -37,13 +38,14 @@ _running: dict[str, tuple[threading.Thread, float]] = {}
 _writes: dict[str, int] = {}
 
 
-def run_after_write(log: TransactionLog, config: Config) -> None:
-    """Run everything that is due after a commit."""
-    run_auto_index(log, config)
+def run_after_write(log: TransactionLog, config: Config, failures: Failures | None = None) -> None:
+    """Run everything that is due after a commit; what went wrong is added to ``failures``."""
+    found: Failures = {} if failures is None else failures
+    follow_up("cross-references", log.path, found, lambda: run_auto_index(log, config))
     if config["mergeOnWrite.enabled"]:
-        _harmless("merge", lambda: _merge_if_due(log, config))
-    if config["purgeOnWrite.enabled"] and _is_nth_write(log, config):
-        _harmless("purge", lambda: _purge(log, config))
+        follow_up("merge", log.path, found, lambda: _merge_if_due(log, config))
+    if config["purgeOnWrite.enabled"]:
+        follow_up("purge", log.path, found, lambda: _purge_if_due(log, config))
 
 
 def wait_for_merges(timeout_ms: int | None = None) -> bool:
@@ -55,13 +57,6 @@ def wait_for_merges(timeout_ms: int | None = None) -> bool:
         most = own_seconds if timeout_ms is None else timeout_ms / 1000
         thread.join(max(0.0, start + most - time.monotonic()))
     return not any(thread.is_alive() for thread, _ in running)
-
-
-def _harmless(what: str, work: Callable[[], None]) -> None:
-    try:
-        work()
-    except Exception as error:  # the boundary: whatever it is, the rows are committed
-        LOG.warning("%s after a write did not succeed: %s", what, error)
 
 
 # -- merge -----------------------------------------------------------------------------------------
@@ -98,7 +93,7 @@ def _start(log: TransactionLog, config: Config) -> None:
 
     def work() -> None:
         try:
-            _harmless("merge", lambda: _merge(log, config))
+            follow_up("merge", log.path, {}, lambda: _merge(log, config))
         finally:
             with _lock:
                 _running.pop(key, None)
@@ -122,7 +117,7 @@ def _merge(log: TransactionLog, config: Config) -> None:
     LOG.info("merge after a write: %s", result.metrics.message)
     wanted = config["purgeOnWrite.enabled"] and config["purgeOnWrite.triggerAfterMerge"]
     if wanted and result.metrics.merge_groups:
-        _harmless("purge", lambda: _purge(log, config))
+        follow_up("purge", log.path, {}, lambda: _purge(log, config))
 
 
 def _in_threads(tasks: Sequence[RewriteTask]) -> Iterator[Rewritten]:
@@ -142,6 +137,11 @@ def _is_nth_write(log: TransactionLog, config: Config) -> bool:
         count = _writes.get(log.table_id, 0) + 1
         _writes[log.table_id] = 0 if count >= every else count
     return bool(count >= every)
+
+
+def _purge_if_due(log: TransactionLog, config: Config) -> None:
+    if _is_nth_write(log, config):
+        _purge(log, config)
 
 
 def _purge(log: TransactionLog, config: Config) -> None:

@@ -2,8 +2,8 @@
 
 The planner finds the splits that may hold matching rows; where every row matches, the split is
 removed without being opened. The others are written again without those rows. One commit; it
-conflicts when a touched split is gone meanwhile, or when a file was added whose partition the
-predicate may reach, so that no matching row slips through.
+conflicts when a touched split is gone meanwhile, or when a file was added that may hold matching
+rows by its partition values and statistics, so that no matching row slips through.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from indextables.log.transaction import ReadSet, Transaction
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
 from indextables.maintenance.rows import DeleteResult
 from indextables.planner import Plan, Planner
+from indextables.planner.concurrent import file_test
 from indextables.planner.verdict import MUST_MATCH
 
 MOST_ATTEMPTS = 3
@@ -83,7 +84,7 @@ def _delete(
 
 def _reads(plan: Plan) -> ReadSet:
     everything = plan.predicate == TRUE
-    return ReadSet(predicate=None if everything else plan.predicate, whole_table=everything)
+    return ReadSet(whole_table=True) if everything else ReadSet.matching(file_test(plan.predicate))
 
 
 def _sort(plan: Plan) -> tuple[list[AddFile], list[AddFile]]:

@@ -23,6 +23,7 @@ from indextables.log.actions import (
 )
 from indextables.log.loader import read_versions
 from indextables.log.log import TransactionLog
+from indextables.log.moments import moment_of
 from indextables.log.versions import LOG_DIR, list_log, list_states, state_dir, version_path
 from indextables.maintenance.rows import BOOL, INT, LONG, MOMENT, STRING, columns_of
 from indextables.xref import coverage
@@ -279,4 +280,5 @@ def _text(value: Any) -> str | None:
 
 
 def _moment(ms: int | None) -> int | None:
-    return None if ms is None else ms * 1000
+    """Microseconds; none for a time that is no date, which nobody could show."""
+    return None if ms is None or moment_of(ms) is None else ms * 1000

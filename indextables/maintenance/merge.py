@@ -14,11 +14,13 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, IndexTablesError, MaintenanceError
+from indextables.errors import CommitConflictError, MaintenanceError
 from indextables.log.actions import Action, AddFile, SkipFile
+from indextables.log.follow_up import Failures, follow_up
 from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
@@ -188,12 +190,11 @@ class _Merger:
             self.tally.after += result.add.size if result.add else 0
 
     def _follow_up(self) -> None:
-        rebuild_stale(self.log, self.config)
+        failures: Failures = {}
+        stale = partial(rebuild_stale, self.log, self.config)
+        follow_up("rebuild of cross-references", self.log.path, failures, stale)
         if self.config["state.compaction.afterMerge"] and self.config["checkpoint.enabled"]:
-            try:
-                self.log.checkpoint()
-            except (IndexTablesError, OSError) as error:
-                LOG.warning("the state was not compacted after the merge: %s", error)
+            follow_up("compaction of the state", self.log.path, failures, self.log.checkpoint)
 
     def _summary(self) -> MergeResult:
         tally = self.tally

@@ -12,8 +12,8 @@ from typing import Any
 from indextables.errors import PlanningError
 from indextables.expr.bind import bind
 from indextables.expr.predicate import Predicate, referenced_columns
-from indextables.log.actions import Action, AddFile
-from indextables.log.snapshot import Snapshot, VersionActions
+from indextables.log.actions import AddFile
+from indextables.log.snapshot import Snapshot
 from indextables.planner import Planner
 
 
@@ -49,8 +49,7 @@ def matching_files(
 ) -> list[AddFile]:
     """The files (of the snapshot, or the given ones) whose rows satisfy the predicate."""
     if files is not None:
-        facts: list[Action] = [snapshot.protocol, snapshot.metadata, *files]
-        snapshot = Snapshot.from_replay([VersionActions(0, snapshot.timestamp_ms, facts)])
+        snapshot = snapshot.with_only(files)
     plan = Planner(snapshot).plan(predicate)
     if plan.must_match < len(plan):
         raise PlanningError(

@@ -5,8 +5,9 @@ split, so it is ``MUST_MATCH`` or ``CANNOT_MATCH`` (NULL is not TRUE) and leaves
 in the split. Values are compared typed: month 9 is before month 10, ``1.50`` is ``1.5``.
 
 Splits share few distinct values, so a test is decided once per distinct value and then looked up
-by code. A text that is not a value of the column's type, and an empty text (writers disagree on
-whether it is NULL), decide nothing.
+by code. NULL is a missing value or the marker; the empty text is the empty string in a column of
+strings, as reading the split gives it. A text that is not a value of the column's type (the empty
+one of a number, say) decides nothing.
 
 The bounds that manifests store are not consulted: old writers ordered numbers as text (months
 ``1`` to ``12`` have the stored maximum ``9``). The span of codes of each run of splits does the
@@ -143,7 +144,7 @@ def _text_points(texts: list[str | None], is_null: npt.NDArray[np.bool_]) -> Tex
     data, offsets, _ = _buffers(texts)
     sizes, keys = np.zeros(n, np.int64), np.zeros(n, np.int64)
     known, is_open = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-    usable = np.array([bool(t) for t in texts], np.uint8)
+    usable = np.array([t is not None for t in texts], np.uint8)
     sure = np.ones(n, np.uint8)
     _textbounds.text_ends(
         data, offsets, usable, sure, sure, sizes, keys, known, is_open, upper=True
@@ -176,7 +177,7 @@ def _match_each(column: PartitionColumn, leaf: StringMatch) -> Verdicts:
     for i, text in enumerate(column.texts):
         if text is None:
             table[i] = CANNOT_MATCH
-        elif text:
+        else:
             hit = matches(leaf.kind, leaf.pattern, leaf.escape, text)
             table[i] = MUST_MATCH if hit != leaf.negated else CANNOT_MATCH
     return table

@@ -1,7 +1,8 @@
 """Partition values: texts in the log, folders in the table, typed constants in the rows.
 
 A value is written as Spark prints it (timestamps in UTC, ``-0.0`` as ``0.0``), NULL as the marker
-every Hive-style table uses. The text in the log is what counts; the folder ``k=v`` is for people,
+every Hive-style table uses; the empty string is a value of its own, ``""`` in the log and ``k=`` in
+the folder. The text in the log is what counts; the folder ``k=v`` is for people,
 with every character outside a safe set percent-encoded, so that no value can leave the table or
 merge with another.
 """

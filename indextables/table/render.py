@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from indextables.log.moments import moment_of, moment_text
 from indextables.types import type_name
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def columns_text(table: Table) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    known = moment_of(timestamp_ms)
+    return moment_text(timestamp_ms) if known is None else f"{known:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def rows_text(rows: int | None) -> str:

@@ -24,6 +24,7 @@ from indextables.log.actions import Action, AddFile, Metadata
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import CommitResult, ReadSet, Transaction
+from indextables.log.versions import next_version
 from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.mapping import DocMapping, FieldMapping, IndexingOptions
 from indextables.splits.table_writer import TableWriter
@@ -164,6 +165,7 @@ class WriteJob:
                     hint="Use mode='append' or mode='overwrite'",
                 )
         base = log.snapshot()
+        next_version(base.version, path)
         _check_partitions(base, partition_by, schema)
         merge = bool(settings["write.mergeSchema"])
         job = cls(
@@ -222,7 +224,7 @@ class WriteJob:
         if commit_id is not None:
             transaction.commit_id = commit_id
         result = self.log.commit(transaction)
-        after_write(self.log, self.config)
+        after_write(self.log, self.config, result)
         return result
 
     def _parameters(self) -> dict[str, Any]:
@@ -345,8 +347,8 @@ def _with_schema(metadata: Metadata, schema: pa.Schema, mapping: DocMapping) -> 
     return replaced(metadata, schema_string=schema_to_json(schema), configuration=configuration)
 
 
-def after_write(log: TransactionLog, config: Config) -> None:
+def after_write(log: TransactionLog, config: Config, result: CommitResult) -> None:
     """What a commit sets off: cross-references, merge and purge, each by its setting."""
     from indextables.maintenance.after_write import run_after_write
 
-    run_after_write(log, config)
+    run_after_write(log, config, result.failures)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 
 from indextables.config import Config
-from indextables.errors import IndexTablesError
 from indextables.log.log import TransactionLog
 from indextables.xref import build
 from indextables.xref.builder import XRefBuildResult
 
-LOG = logging.getLogger("indextables.xref")
 _last_run: dict[str, float] = {}
 _lock = threading.Lock()
 
@@ -34,17 +31,13 @@ def is_due(log: TransactionLog, config: Config, *, now: float | None = None) -> 
 
 
 def run_auto_index(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
-    """Build if it is due; a failure is logged and never fails the commit before it."""
-    try:
-        with _lock:
-            if not is_due(log, config):
-                return []
-            _last_run[log.table_id] = time.monotonic()
-        most = config["xref.autoIndex.maxSourceSplits"]
-        return build(log, config=config.updated({"xref.build.maxSourceSplits": most}))
-    except (IndexTablesError, OSError) as error:
-        LOG.warning("cross-references were not built: %s", error)
-        return []
+    """Build if it is due; callers after a commit run it behind ``follow_up``."""
+    with _lock:
+        if not is_due(log, config):
+            return []
+        _last_run[log.table_id] = time.monotonic()
+    most = config["xref.autoIndex.maxSourceSplits"]
+    return build(log, config=config.updated({"xref.build.maxSourceSplits": most}))
 
 
 def rebuild_stale(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
@@ -54,8 +47,4 @@ def rebuild_stale(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
         return []
     if all((snapshot.indices_of(x.source_split_paths) >= 0).all() for x in snapshot.xrefs):
         return []
-    try:
-        return build(log, config=config)
-    except (IndexTablesError, OSError) as error:
-        LOG.warning("stale cross-references were not rebuilt: %s", error)
-        return []
+    return build(log, config=config)

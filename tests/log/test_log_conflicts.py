@@ -46,6 +46,7 @@ from indextables.log.actions import (
 )
 from indextables.log.log import TransactionLog
 from indextables.log.transaction import ReadSet, Transaction
+from indextables.planner.concurrent import file_test
 from indextables.storage.testing import (
     WrappedStore,
 )
@@ -132,7 +133,7 @@ def test_concurrent_adds_conflict_where_the_read_predicate_may_match(
     base = log.snapshot()
     late = split("late", day, partitioned=True)
     mine = Transaction(
-        base, "DELETE", actions=[split("mine", "9")], reads=ReadSet.matching(predicate)
+        base, "DELETE", actions=[split("mine", "9")], reads=ReadSet.matching(file_test(predicate))
     )
     if conflicts:
         with pytest.raises(CommitConflictError, match="concurrent add"):

@@ -6,7 +6,6 @@ import datetime
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from log_helpers import append, config, names, new_table, reopen, run, split
 
@@ -22,21 +21,10 @@ from indextables.errors import (
     TransientStorageError,
     VersionNotFoundError,
 )
-from indextables.expr.predicate import (
-    FALSE,
-    NULL,
-    TRUE,
-    Column,
-    Compare,
-    InSet,
-    Op,
-    Predicate,
-)
 from indextables.log import codec
 from indextables.log.actions import AddFile, DropIndex, Metadata
 from indextables.log.codec import encode_lines
 from indextables.log.log import TransactionLog
-from indextables.log.partition_match import could_match
 from indextables.log.transaction import CommitResult, ReadSet, Transaction
 from indextables.log.versions import (
     LOG_DIR,
@@ -47,46 +35,6 @@ from indextables.log.versions import (
     version_path,
 )
 from indextables.storage.testing import WrappedStore
-
-# -- partition values ---------------------------------------------------------------------------
-
-
-def column(dtype: pa.DataType) -> Column:
-    return Column(("p",), dtype, is_partition=True)
-
-
-DAYS = (datetime.date(2024, 1, 31) - datetime.date(1970, 1, 1)).days
-
-
-@pytest.mark.parametrize(
-    ("predicate", "text", "may"),
-    [
-        (Compare(column(pa.int32()), Op.GT, 9), "10", True),
-        (Compare(column(pa.int32()), Op.GT, 9), "9", False),
-        (Compare(column(pa.int32()), Op.LE, 9), "x", True),
-        (Compare(column(pa.bool_()), Op.EQ, True), "TRUE", True),
-        (Compare(column(pa.bool_()), Op.EQ, True), "false", False),
-        (Compare(column(pa.bool_()), Op.EQ, True), "maybe", True),
-        (Compare(column(pa.date32()), Op.EQ, DAYS), "2024-01-31", True),
-        (Compare(column(pa.date32()), Op.LT, DAYS), "2024-01-31", False),
-        (Compare(column(pa.date32()), Op.LT, DAYS), "31.1.2024", True),
-        (Compare(column(pa.float64()), Op.EQ, 1.0), "2.0", True),
-        (Compare(column(pa.int32()), Op.EQ, "10"), "11", True),
-        (Compare(column(pa.string()), Op.LT, "é"), "z", True),
-        (InSet(column(pa.int64()), (1, 2)), "3", False),
-        (Compare(Column(("p", "x"), pa.int32(), True), Op.EQ, 1), "2", True),
-        (TRUE, "1", True),
-        (FALSE, "1", False),
-        (NULL, "1", False),
-    ],
-)
-def test_partition_values_decide_by_type(predicate: Predicate, text: str, may: bool) -> None:
-    assert could_match(predicate, {"p": text}) is may
-
-
-def test_a_missing_partition_value_could_be_anything() -> None:
-    assert could_match(Compare(column(pa.int32()), Op.EQ, 1), {})
-
 
 # -- commits ------------------------------------------------------------------------------------
 

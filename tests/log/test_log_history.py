@@ -8,8 +8,9 @@ import pytest
 from log_helpers import append, names, new_table, remove, reopen
 
 from indextables.errors import ConfigError, IndexTablesError, VersionNotFoundError
-from indextables.log.history import to_millis, version_at
+from indextables.log.history import version_at
 from indextables.log.log import TransactionLog
+from indextables.log.moments import to_millis
 from indextables.log.transaction import Transaction
 from indextables.log.versions import version_path
 

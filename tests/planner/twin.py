@@ -90,7 +90,7 @@ def comparable(node: Any) -> bool:
 def partition_value(text: str, dtype: pa.DataType) -> tuple[Any, bool]:
     t = pa.types
     if t.is_string(dtype):
-        return text, text != ""
+        return text, True
     if t.is_floating(dtype):
         if text.lower() == "nan":
             return math.nan, True
