@@ -1,19 +1,26 @@
-"""DELETE FROM: rows go by rewriting the splits that hold them.
+"""DELETE FROM and TRUNCATE TABLE: rows go by rewriting the splits that hold them.
 
 The planner finds the splits that may hold matching rows; where every row matches, the split is
 removed without being opened. The others are written again without those rows. One commit; it
 conflicts when a touched split is gone meanwhile, or when a file was added whose partition the
 predicate may reach, so that no matching row slips through.
+
+DELETE needs a condition: none at all (an unset variable, an empty list) is an error. All rows go by
+TRUNCATE TABLE, or by a condition that says so (``TRUE``). A truncation opens no split and so also
+empties a table whose splits cannot be read; the files stay until PURGE, and RESTORE brings them
+back until then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, MaintenanceError
+from indextables.errors import CommitConflictError, MaintenanceError, PlanningError
+from indextables.expr.filters import says_nothing
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import Action, AddFile
 from indextables.log.log import TransactionLog
@@ -34,15 +41,51 @@ def delete_rows(
     config: Config | None = None,
     run: Runner | None = None,
 ) -> DeleteResult:
-    """Delete every row that satisfies ``where``; ``None`` deletes all rows."""
+    """Delete every row that satisfies ``where``, which has to say something."""
+    if says_nothing(where):
+        raise PlanningError(
+            "DELETE needs a condition, and none was given",
+            path=log.path,
+            hint="Say which rows go; TRUNCATE TABLE (table.truncate()) deletes all of them",
+        )
     settings = config or log.config
-    for attempt in range(MOST_ATTEMPTS):
-        try:
-            return _delete(log, where, dry_run, settings, run or run_locally)
-        except CommitConflictError:
-            if attempt == MOST_ATTEMPTS - 1:
-                raise
-    raise AssertionError
+    return _persistently(lambda: _delete(log, where, dry_run, settings, run or run_locally))
+
+
+def truncate_table(log: TransactionLog, *, dry_run: bool = False) -> DeleteResult:
+    """Delete all rows, in one commit that opens no split."""
+    return _persistently(lambda: _truncate(log, dry_run))
+
+
+def _persistently(attempt: Callable[[], DeleteResult]) -> DeleteResult:
+    """Try again a few times when another commit was faster."""
+    for _ in range(MOST_ATTEMPTS - 1):
+        with contextlib.suppress(CommitConflictError):
+            return attempt()
+    return attempt()
+
+
+def _truncate(log: TransactionLog, dry_run: bool) -> DeleteResult:
+    snapshot = log.snapshot()
+    files = list(snapshot.files())
+    gone = sum(f.num_records or 0 for f in files)
+    if dry_run:
+        text = f"Would remove {len(files)} splits"
+        return DeleteResult(log.path, "DRY_RUN", gone, 0, len(files), -1, text)
+    if not files:
+        text = "The table has no rows"
+        return DeleteResult(log.path, "no_action", 0, 0, 0, snapshot.version, text)
+    done = log.commit(
+        Transaction(
+            snapshot,
+            "TRUNCATE",
+            actions=list(_actions(files, [])),
+            reads=ReadSet.table(),
+            metrics={"numDeletedRows": gone},
+        )
+    )
+    text = f"Deleted all {gone:,} rows"
+    return DeleteResult(log.path, "success", gone, 0, len(files), done.version, text)
 
 
 def _delete(
