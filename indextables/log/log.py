@@ -30,7 +30,6 @@ from indextables.log.actions import Metadata, Protocol
 from indextables.log.checkpoint import Checkpoint, write_checkpoint
 from indextables.log.cleanup import (
     CleanupReport,
-    Limits,
     clean_states,
     execute,
     has_expired_state,
@@ -47,6 +46,7 @@ from indextables.log.loader import (
     table_token,
 )
 from indextables.log.protocol import AVRO_STATE, check_readable, protocol_of, supports
+from indextables.log.retention import Retention
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
 from indextables.log.versions import LOG_DIR, LogListing, list_log, version_path
@@ -332,7 +332,7 @@ class TransactionLog(XRefMethods):
         self, retention_ms: int | None, dry_run: bool | None, *, thorough: bool
     ) -> CleanupReport:
         now_ms = _now_ms()
-        limits = Limits.of(self.config, now_ms, retention_ms)
+        limits = Retention.of(self.config, now_ms, retention_ms)
         newest = self.newest()[0].version
         listing = list_log(self.store)
         report = plan_cleanup(self.store, self.config, listing, newest, limits)

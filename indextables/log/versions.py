@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from indextables.storage.base import ObjectInfo, Store
+from indextables.storage.deleting import LOG_FOLDER
 
-LOG_DIR = "_transaction_log"
+LOG_DIR = LOG_FOLDER
 HINT_PATH = f"{LOG_DIR}/_last_checkpoint"
 _LARGEST = (1 << 63) - 1
 _VERSION = re.compile(r"([0-9]{20})\.json")

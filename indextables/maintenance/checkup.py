@@ -42,7 +42,7 @@ def _findings(log: TransactionLog, checksums: bool) -> Iterator[Finding]:
         remedy = "REPAIR INDEXFILES TRANSACTION LOG '<table>/_transaction_log' AT LOCATION '...'"
         yield Finding(log.path, "error", "log", error.path, str(error), remedy)
         return
-    there = {info.path: info for info in table_files(log, log.config)}
+    there = {info.path: info for info in table_files(log)}
     yield from _splits(log, snapshot, there, checksums)
     yield from _orphans(log, there)
     yield from _coverage(log, snapshot)

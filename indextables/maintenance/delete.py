@@ -24,11 +24,13 @@ from indextables.expr.filters import says_nothing
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import Action, AddFile
 from indextables.log.log import TransactionLog
+from indextables.log.retention import discard
 from indextables.log.transaction import ReadSet, Transaction
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
 from indextables.maintenance.rows import DeleteResult
 from indextables.planner import Plan, Planner
 from indextables.planner.verdict import MUST_MATCH
+from indextables.storage.deleting import Kind
 
 MOST_ATTEMPTS = 3
 
@@ -116,7 +118,7 @@ def _delete(
     try:
         version = log.commit(transaction).version
     except CommitConflictError:
-        _discard(log, touched)
+        discard(log, Kind.SPLIT, [r.add.path for r in touched if r.add is not None])
         raise
     text = f"Deleted {gone:,} rows"
     return DeleteResult(log.path, "success", gone, len(touched), len(whole), version, text)
@@ -155,9 +157,3 @@ def _actions(whole: list[AddFile], touched: list[Rewritten]) -> Iterator[Action]
         yield result.task.sources[0].removal(now)
         if result.add is not None:
             yield result.add
-
-
-def _discard(log: TransactionLog, results: list[Rewritten]) -> None:
-    paths = [r.add.path for r in results if r.add is not None]
-    if paths:
-        log.store.delete(paths)

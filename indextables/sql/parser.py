@@ -3,8 +3,8 @@
 ``is_command`` looks at the first words only and says whether a statement is ours; everything else
 belongs to Spark, untouched. ``DELETE FROM``, ``TRUNCATE TABLE``, ``CREATE INDEX``, ``DROP INDEX``
 and ``ALTER TABLE`` are shared words: they are ours only when the table is a quoted path, since
-Spark never accepts one there. A WHERE clause is taken as raw text, up to the next clause word outside of quotes and
-parentheses; the planner parses it.
+Spark never accepts one there. A WHERE clause is taken as raw text, up to the next clause word
+outside of quotes and parentheses; the planner parses it.
 """
 
 from __future__ import annotations

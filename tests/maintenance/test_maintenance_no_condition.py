@@ -1,4 +1,4 @@
-"""A condition that says nothing is never "all rows": not for a verb, a write, an option or a query."""
+"""A condition that says nothing is never "all rows": not for a verb, a write or a query."""
 
 from __future__ import annotations
 
@@ -83,9 +83,14 @@ def test_every_place_that_takes_a_predicate_refuses_blank_text(path: str, text: 
 
 @pytest.mark.parametrize(
     "statement",
-    ["DELETE FROM '{}'", "DELETE FROM '{}';", "DELETE FROM '{}' WHERE", "DELETE FROM '{}' WHERE -- x",
-     "DELETE FROM '{}' WHERE /* x */ ;"],
-)  # fmt: skip
+    [
+        "DELETE FROM '{}'",
+        "DELETE FROM '{}';",
+        "DELETE FROM '{}' WHERE",
+        "DELETE FROM '{}' WHERE -- x",
+        "DELETE FROM '{}' WHERE /* x */ ;",
+    ],
+)
 def test_sql_delete_needs_where(path: str, statement: str) -> None:
     before = rows_and_version(path)
     with pytest.raises(CommandSyntaxError):
