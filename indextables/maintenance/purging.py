@@ -21,6 +21,7 @@ below the minimum are refused unless the check is switched off.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -81,7 +82,8 @@ def purge(
         if (since := needed.deletable_since(info)) is not None
         and is_older(since, hours * HOUR_MS, now)
     ]
-    orphans = [*orphans, *stale_temporaries(log, hours, now)][: settings["purge.maxFilesToDelete"]]
+    orphans = [*_unlinked(log, orphans, needed), *stale_temporaries(log, hours, now)]
+    orphans = orphans[: settings["purge.maxFilesToDelete"]]
     deleted, failed = ([], []) if dry_run else _delete(log, settings, orphans, needed)
     metrics = _metrics(orphans, deleted, failed, cleanup, hours, dry_run, started)
     return PurgeResult(log.path, replace(metrics, message=metrics.message + _strangers(needed)))
@@ -93,6 +95,24 @@ def _strangers(needed: Needed) -> str:
     if not strange:
         return ""
     return f"; the log lists {len(strange)} files that are left alone, for example {strange[0]}"
+
+
+def _unlinked(log: TransactionLog, orphans: list[ObjectInfo], needed: Needed) -> list[ObjectInfo]:
+    """Without files that a listed path reaches through a symbolic link inside the table."""
+    if not orphans or not log.store.capabilities.local_files:
+        return orphans
+    folders: dict[str, str] = {}
+
+    def real(path: str) -> str:
+        place = log.store.local_path(path) or path
+        folder, name = os.path.split(place)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        full = os.path.join(folders[folder], name)
+        return os.path.realpath(full) if os.path.islink(full) else full
+
+    reached = {real(path) for path in needed.listed}
+    return [info for info in orphans if real(info.path) not in reached]
 
 
 def stale_temporaries(log: TransactionLog, hours: int, now_ms: int) -> list[ObjectInfo]:
