@@ -22,6 +22,7 @@ from indextables.errors import MaintenanceError
 from indextables.log.cache import SHARED
 from indextables.log.log import TransactionLog
 from indextables.log.retention import discard
+from indextables.splits.reader import forget_readers
 from indextables.storage.deleting import Kind
 from indextables.storage.paths import is_temporary
 
@@ -59,8 +60,10 @@ def opened(path: str) -> TransactionLog:
 
 
 def rows(path: str) -> int:
+    """How many rows can be read, from their files and not from the log."""
     SHARED.invalidate()
-    return indextables.open(path).count()
+    forget_readers()
+    return indextables.open(path).to_arrow().num_rows
 
 
 def temporaries(path: str) -> list[Path]:
