@@ -314,14 +314,19 @@ def drop_partitions(obj: Context, path: str, predicate: str) -> None:
 
 @cli.command()
 @PATH
-@click.argument("predicate")
+@click.argument("predicate", required=False)
+@click.option("--all", "everything", is_flag=True, help="Delete all rows.")
 @DRY_RUN
 @click.pass_obj
-def delete(obj: Context, path: str, predicate: str, dry_run: bool) -> None:
-    """Delete the rows that match."""
+def delete(obj: Context, path: str, predicate: str | None, everything: bool, dry_run: bool) -> None:
+    """Delete the rows that match, or all of them with --all."""
     from indextables.maintenance.rows import as_dict
 
-    obj.emit([as_dict(obj.table(path).delete(predicate, dry_run=dry_run))])
+    if everything == (predicate is not None):
+        raise click.UsageError("give a predicate, or --all to delete all rows")
+    table = obj.table(path)
+    found = table.truncate(dry_run) if everything else table.delete(predicate, dry_run=dry_run)
+    obj.emit([as_dict(found)])
 
 
 @cli.command()

@@ -9,6 +9,7 @@ names only files of splits that are still live, and so never conflicts with othe
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -41,6 +42,9 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 from indextables.progress import progress
 from indextables.splits.reader import SplitReader
+from indextables.storage.deleting import Kind, Live, delete, sift
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +144,25 @@ def drop_index(log: TransactionLog, column: str) -> IndexRow:
         return [metadata, DropIndex(known.id, name, int(time.time() * 1000))]
 
     log.commit(Transaction(snapshot, "DROP INDEX", parameters={"column": name}, actions=actions))
-    gone = [f.path for (c, _), f in snapshot.indexes.files.items() if c == name]
-    try:
-        log.store.delete(gone)
-    except StorageError:
-        gone = []
+    gone = _delete_files(log, snapshot, definition)
     forget_indexes()
     return IndexRow(log.path, name, "dropped", size_bytes=0, rows=0, cardinality=len(gone))
+
+
+def _delete_files(log: TransactionLog, snapshot: Snapshot, dropped: DefineIndex) -> list[str]:
+    """Delete the files that the log names for an index; what is none of its files stays."""
+    named = [(c, f.path) for (c, _), f in snapshot.indexes.files.items()]
+    others = Live(path for column, path in named if column != dropped.column)
+    mine = [path for column, path in named if column == dropped.column]
+    files, refused = sift(Kind.SIDECAR, mine, others)
+    for refusal in refused:
+        LOG.warning("the log names an index file of %s, left alone: %s", dropped.column, refusal)
+    try:
+        delete(log.store, Kind.SIDECAR, files, others)
+    except StorageError as error:
+        LOG.warning("index files are left to PURGE: %s", error)
+        return []
+    return files
 
 
 def indexes(snapshot: Snapshot) -> list[IndexInfo]:
@@ -367,8 +383,10 @@ def prune_stale_indexes(log: TransactionLog) -> int:
         for definition in snapshot.indexes.definitions.values()
         for add in snapshot.files()
     }
-    stale = [o.path for o in log.store.list(DIRECTORY, recursive=True) if o.path not in wanted]
-    log.store.delete(stale)
+    wanted.update(f.path for f in snapshot.indexes.files.values())
+    there = (o.path for o in log.store.list(DIRECTORY, recursive=True))
+    stale, _ = sift(Kind.SIDECAR, there, Live(wanted))
+    delete(log.store, Kind.SIDECAR, stale, Live(wanted))
     if stale:
         forget_indexes()
     return len(stale)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from indextables.errors import IndexTablesError
 from indextables.native import fxhash64
+from indextables.storage.deleting import INDEX_FOLDER
 from indextables.xref.paths import hash_directory
 
-DIRECTORY = "_colindex"
+DIRECTORY = INDEX_FOLDER
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 
 

@@ -440,6 +440,14 @@ def parse_filters(source: Any) -> Expression:
     )
 
 
+def says_nothing(source: Any) -> bool:
+    """Is there no condition at all: nothing, or a list of nothing?"""
+    source = unwrap(source)
+    if isinstance(source, list | tuple):
+        return all(says_nothing(item) for item in source)
+    return source is None
+
+
 def _parse_text(text: str) -> Expression:
     from indextables.expr import catalyst, sqltext
 

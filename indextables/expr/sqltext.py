@@ -8,7 +8,9 @@ numbered stand-ins, so no quote or escape inside them can be misread. The infix 
 functions of the same name. And errors point at the place in the text the user wrote.
 
 A number without exponent is exact (INT, BIGINT or DECIMAL), one with exponent or ``D`` a DOUBLE.
-What this module cannot express is ``Unsupported`` with its text, never dropped.
+What this module cannot express is ``Unsupported`` with its text, never dropped. A text that says
+nothing (blanks, comments) is an error in every place that takes one: it is what an unset variable
+of a script looks like, and "every row" is the most expensive way to misread it.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ _SCAN = re.compile(
       | (?P<string>(?P<prefix>\b[rRxX])?(?P<quote>['"]))""",
     re.X | re.S,
 )
+SAY_WHICH = "Say which rows are meant; write TRUE, or leave the argument out, for all of them"
 _PART = r"(?:`(?:[^`]|``)*`|[A-Za-z_]\w*)"
 _INFIX = re.compile(
     rf"(?P<target>\*|{_PART}(?:\s*\.\s*{_PART})*)\s+(?P<negated>NOT\s+)?"
@@ -59,9 +62,9 @@ class _Source:
 
 
 def parse_predicate(text: str) -> f.Expression:
-    """The filter of a Spark SQL predicate; blank text is every row."""
+    """The filter of a Spark SQL predicate; blank text is an error, never every row."""
     if not text.strip():
-        return f.AlwaysTrue()
+        raise QuerySyntaxError("the predicate is empty", query=text, hint=SAY_WHICH)
     require_characters(text)
     source = _rewrite_infix(_lift_strings(text))
     from indextables.expr.sqlconvert import Converter

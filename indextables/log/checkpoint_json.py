@@ -41,6 +41,7 @@ from indextables.log.protocol import MULTI_PART_CHECKPOINT, SCHEMA_DEDUPLICATION
 from indextables.log.schema_registry import deduplicate, renormalize, restore, with_registry
 from indextables.log.versions import LOG_DIR, checkpoint_path, digits, part_name
 from indextables.storage.base import Store
+from indextables.storage.deleting import Kind, delete
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
@@ -96,7 +97,7 @@ def _write_parts(
     }
     created = _publish(store, version, encode_lines([manifest], **form))
     if not created:
-        store.delete([f"{LOG_DIR}/{name}" for name in names])
+        delete(store, Kind.PART, [f"{LOG_DIR}/{name}" for name in names])
     count = sum(map(len, parts))
     return JsonCheckpoint(version, count, size, len(parts), checkpoint_id, created)
 

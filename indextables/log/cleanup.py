@@ -28,8 +28,10 @@ from indextables.log import gc
 from indextables.log.checkpoint import is_readable
 from indextables.log.checkpoint_json import part_names
 from indextables.log.codec import sole_object
+from indextables.log.retention import Retention
 from indextables.log.versions import LogListing, checkpoint_path, digits, state_dir, version_path
-from indextables.storage.base import ObjectInfo, Store
+from indextables.storage.base import Store
+from indextables.storage.deleting import Kind, delete
 
 logger = logging.getLogger(__name__)
 
@@ -54,25 +56,8 @@ class CleanupReport:
         return logs + len(self.states) + len(self.manifests)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Ages in milliseconds before which files stay, and the present moment."""
-
-    now_ms: int
-    log_ms: int
-    checkpoint_ms: int
-
-    @classmethod
-    def of(cls, config: Config, now_ms: int, log_ms: int | None = None) -> Limits:
-        kept = config["logRetention.duration"] if log_ms is None else log_ms
-        return cls(now_ms, kept, config["checkpointRetention.duration"])
-
-    def is_expired(self, info: ObjectInfo, age_ms: int) -> bool:
-        return info.modified_ms > 0 and self.now_ms - info.modified_ms > age_ms
-
-
 def plan_cleanup(
-    store: Store, config: Config, listing: LogListing, newest: int, limits: Limits
+    store: Store, config: Config, listing: LogListing, newest: int, limits: Retention
 ) -> CleanupReport:
     """What may go; reads the checkpoint it relies on, deletes nothing."""
     report = CleanupReport()
@@ -96,7 +81,7 @@ def plan_cleanup(
     return report
 
 
-def _has_expired(listing: LogListing, limits: Limits) -> bool:
+def _has_expired(listing: LogListing, limits: Retention) -> bool:
     """Is anything old enough to be worth reading a checkpoint for?"""
     files = [*listing.checkpoints.values(), *(part.info for part in listing.parts)]
     return any(limits.is_expired(info, limits.checkpoint_ms) for info in files) or any(
@@ -105,7 +90,7 @@ def _has_expired(listing: LogListing, limits: Limits) -> bool:
 
 
 def find_anchor(
-    store: Store, config: Config, listing: LogListing, newest: int, limits: Limits
+    store: Store, config: Config, listing: LogListing, newest: int, limits: Retention
 ) -> int | None:
     """The readable checkpoint below which version files may go."""
     young = (
@@ -145,15 +130,15 @@ def clean_states(
 
 def has_expired_state(store: Store, config: Config, listing: LogListing, now_ms: int) -> bool:
     """Cheap look whether ``clean_states`` could find anything: is the oldest state too old?"""
-    if len(listing.states) <= config["state.retention.versions"]:
+    retention = Retention.of(config, now_ms)
+    if len(listing.states) <= retention.states_kept:
         return False
-    oldest = list(store.list(state_dir(min(listing.states))))
-    limit = now_ms - config["state.retention.hours"] * 3_600_000
-    return all(info.modified_ms < limit for info in oldest)
+    oldest = store.list(state_dir(min(listing.states)))
+    return all(retention.is_expired(info, retention.state_ms) for info in oldest)
 
 
 def _deletable_parts(
-    store: Store, listing: LogListing, dropped: set[int], limits: Limits
+    store: Store, listing: LogListing, dropped: set[int], limits: Retention
 ) -> list[str]:
     """Parts of checkpoints that go, and parts that no manifest lists."""
     listed: dict[int, set[str] | None] = {}
@@ -192,21 +177,25 @@ def execute(store: Store, config: Config, report: CleanupReport) -> CleanupRepor
     if report.dry_run:
         return report
     fail = config["cleanup.failurePolicy"] == "fail"
-    gone = [v for v in report.checkpoints if _delete(store, checkpoint_path(v), report, fail)]
+    gone = [
+        v
+        for v in report.checkpoints
+        if _delete(store, Kind.CHECKPOINT, checkpoint_path(v), report, fail)
+    ]
     stays = {digits(v) for v in report.checkpoints if v not in gone}
     parts = [path for path in report.parts if path.rpartition("/")[2][:20] not in stays]
     report.checkpoints = gone
-    report.parts = [path for path in parts if _delete(store, path, report, fail)]
+    report.parts = [path for path in parts if _delete(store, Kind.PART, path, report, fail)]
     ordered = sorted(report.versions)
     report.versions = list(
-        takewhile(lambda v: _delete(store, version_path(v), report, fail), ordered)
+        takewhile(lambda v: _delete(store, Kind.VERSION, version_path(v), report, fail), ordered)
     )
     return report
 
 
-def _delete(store: Store, path: str, report: CleanupReport, fail: bool) -> bool:
+def _delete(store: Store, kind: Kind, path: str, report: CleanupReport, fail: bool) -> bool:
     try:
-        store.delete([path])
+        delete(store, kind, [path])
     except StorageError as error:
         if fail:
             raise

@@ -15,22 +15,20 @@ What is in doubt stays: an unknown age, a listing that fails.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from indextables.config import Config
 from indextables.errors import CorruptFileError, IndexTablesError, ObjectNotFoundError, StorageError
 from indextables.log.manifest import MANIFESTS_DIR
+from indextables.log.retention import Retention
 from indextables.log.state import read_state
 from indextables.log.versions import LOG_DIR, list_states, state_dir
 from indextables.storage.base import ObjectInfo, Store
+from indextables.storage.deleting import Kind, delete, delete_state_folder
 
 logger = logging.getLogger(__name__)
-_HOUR_MS = 3_600_000
 _STATE_FILES = ("_manifest.avro", "_manifest.json")
 
 
@@ -53,39 +51,44 @@ def collect(
     dry_run: bool = False,
 ) -> GcReport:
     """Delete expired states, then manifests that no remaining state needs."""
-    now_ms = now_ms or int(time.time() * 1000)
+    retention = Retention.of(config, now_ms)
     report = GcReport(dry_run=dry_run)
-    states = [version for version in list_states(store) if _state_infos(store, version)]
+    states = described_states(store)
     if not states or not _is_whole(store, states[-1]):
         return report
-    report.states = expired_states(store, config, states, protect, now_ms)
+    report.states = expired_states(store, retention, states, protect)
     doomed = [path for version in report.states for path in _state_files(store, version)]
     if not dry_run:
-        _delete(store, doomed, report)
-        _remove_empty_folders(store, report.states)
+        _delete(store, Kind.STATE, doomed, report)
+        for version in report.states:
+            delete_state_folder(store, state_dir(version))
     kept = [version for version in states if version not in report.states]
-    report.manifests = orphaned_manifests(store, config, kept, now_ms)
+    report.manifests = orphaned_manifests(store, retention, kept)
     if not dry_run:
         appeared = set(list_states(store)) - set(states) - set(report.states)
         needed = references(store, appeared)
         report.manifests = [] if needed is None else _without(report.manifests, needed)
-        _delete(store, report.manifests, report)
+        _delete(store, Kind.MANIFEST, report.manifests, report)
     return report
 
 
 def expired_states(
-    store: Store, config: Config, states: list[int], protect: Collection[int], now_ms: int
+    store: Store, retention: Retention, states: list[int], protect: Collection[int]
 ) -> list[int]:
     """States that are neither new, nor young, nor protected."""
-    newest = set(states[-max(1, config["state.retention.versions"]) :])
-    limit = now_ms - config["state.retention.hours"] * _HOUR_MS
+    newest = set(states[-retention.states_kept :])
     return [
         version
         for version in states
         if version not in newest
         and version not in protect
-        and _is_older(_state_infos(store, version), limit)
+        and retention.are_expired(_state_infos(store, version), retention.state_ms)
     ]
+
+
+def described_states(store: Store) -> list[int]:
+    """Versions whose state folder holds a description; an empty folder is no checkpoint."""
+    return [version for version in list_states(store) if _state_infos(store, version)]
 
 
 def _state_infos(store: Store, version: int) -> list[ObjectInfo]:
@@ -95,11 +98,6 @@ def _state_infos(store: Store, version: int) -> list[ObjectInfo]:
 
 def _state_files(store: Store, version: int) -> list[str]:
     return [info.path for info in _state_infos(store, version)]
-
-
-def _is_older(infos: Iterable[ObjectInfo], limit: int) -> bool:
-    ages = [info.modified_ms for info in infos]
-    return bool(ages) and all(0 < age < limit for age in ages)
 
 
 def _is_whole(store: Store, version: int) -> bool:
@@ -126,15 +124,15 @@ def references(store: Store, states: Iterable[int]) -> set[str] | None:
     return needed
 
 
-def orphaned_manifests(store: Store, config: Config, states: list[int], now_ms: int) -> list[str]:
+def orphaned_manifests(store: Store, retention: Retention, states: list[int]) -> list[str]:
     """Old manifests that none of these states needs, shared ones and those in state folders."""
     needed = references(store, states)
     if needed is None:
         return []
-    limit = now_ms - config["state.gc.minManifestAgeHours"] * _HOUR_MS
     folders = [f"{LOG_DIR}/{MANIFESTS_DIR}", *(state_dir(v) for v in list_states(store))]
     found = [info for folder in folders for info in store.list(folder) if _is_manifest(info.path)]
-    return [i.path for i in found if i.path not in needed and 0 < i.modified_ms < limit]
+    old = [i.path for i in found if retention.is_expired(i, retention.manifest_ms)]
+    return _without(old, needed)
 
 
 def _is_manifest(path: str) -> bool:
@@ -146,21 +144,12 @@ def _without(paths: list[str], needed: set[str]) -> list[str]:
     return [path for path in paths if path not in needed]
 
 
-def _delete(store: Store, paths: list[str], report: GcReport) -> None:
+def _delete(store: Store, kind: Kind, paths: list[str], report: GcReport) -> None:
     try:
-        store.delete(paths)
+        delete(store, kind, paths)
     except StorageError as error:
         logger.warning("clean-up could not delete everything: %s", error)
         report.failed += [path for path in paths if _still_there(store, path)]
-
-
-def _remove_empty_folders(store: Store, states: list[int]) -> None:
-    """On a file system an empty folder would go on looking like a state."""
-    for version in states:
-        folder = store.local_path(state_dir(version))
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
 
 
 def _still_there(store: Store, path: str) -> bool:

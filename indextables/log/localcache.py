@@ -20,7 +20,7 @@ import logging
 import mmap
 import os
 import struct
-import uuid
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ from indextables.log.columns import Mask, Segment
 from indextables.log.packed import PackedInts, PackedMap, PackedSegment, PackedText
 from indextables.native import crc32c
 from indextables.storage.base import Store
+from indextables.storage.deleting import remove_file
+from indextables.storage.paths import is_temporary, temporary_name
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ MAGIC = b"ITXCOLS1"
 MIN_ENTRIES = 10_000
 COPIES_PER_TABLE = 2
 _ALIGN = 64
+_STALE_DRAFT_S = 24 * 3600
 _SUFFIX = ".columns"
 _DTYPES = frozenset(("|u1", "<u2", "<u4", "<u8", "<i8"))
 
@@ -86,7 +89,7 @@ class LocalCache:
             found = _Reader(view).columns()
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             logger.warning("deleting a damaged copy of a table's columns: %s (%s)", path, error)
-            _delete(path)
+            remove_file(path, self.folder)
             return None
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -96,7 +99,7 @@ class LocalCache:
         """Write a copy; ``False`` when that was not possible, which does no harm."""
         if not all(isinstance(segment, PackedSegment) for segment in columns.segments):
             return False
-        draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        draft = path.with_name(temporary_name())
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _Writer(columns).write(draft)
@@ -104,7 +107,7 @@ class LocalCache:
             self._make_room(path)
         except OSError as error:
             logger.info("no local copy of a table's columns: %s", error)
-            _delete(draft)
+            remove_file(draft, self.folder)
             return False
         return True
 
@@ -112,9 +115,12 @@ class LocalCache:
         """Keep a few copies per table and stay within the size; the newest always stays."""
         infos = []
         for entry in os.scandir(self.folder):
-            if entry.name.endswith(_SUFFIX) and entry.name != newest.name:
-                with contextlib.suppress(OSError):
-                    infos.append((entry.stat().st_mtime, entry.stat().st_size, Path(entry.path)))
+            with contextlib.suppress(OSError):
+                found = entry.stat()
+                if entry.name.endswith(_SUFFIX) and entry.name != newest.name:
+                    infos.append((found.st_mtime, found.st_size, Path(entry.path)))
+                elif is_temporary(entry.name) and time.time() - found.st_mtime > _STALE_DRAFT_S:
+                    remove_file(entry.path, self.folder)
         infos.sort(key=lambda info: info[0], reverse=True)
         room = self.max_bytes - newest.stat().st_size
         same_table = 1
@@ -123,17 +129,12 @@ class LocalCache:
             same_table += mine
             room -= size
             if room < 0 or (mine and same_table > COPIES_PER_TABLE):
-                _delete(path)
+                remove_file(path, self.folder)
 
 
 def _user_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "indextables" / "state"
-
-
-def _delete(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
 
 
 # -- writing ------------------------------------------------------------------------------------

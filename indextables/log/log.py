@@ -29,7 +29,6 @@ from indextables.log.actions import Metadata, Protocol, Txn
 from indextables.log.checkpoint import Checkpoint, is_foreign, write_checkpoint
 from indextables.log.cleanup import (
     CleanupReport,
-    Limits,
     clean_states,
     execute,
     has_expired_state,
@@ -55,6 +54,7 @@ from indextables.log.protocol import (
     protocol_of,
     supports,
 )
+from indextables.log.retention import Retention
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
 from indextables.log.versions import (
@@ -373,7 +373,7 @@ class TransactionLog(XRefMethods):
         self, retention_ms: int | None, dry_run: bool | None, *, thorough: bool
     ) -> CleanupReport:
         now_ms = _now_ms()
-        limits = Limits.of(self.config, now_ms, retention_ms)
+        limits = Retention.of(self.config, now_ms, retention_ms)
         only_look = self.config["cleanup.dryRun"] if dry_run is None else dry_run
         newest = (self.writable_snapshot() if only_look else self.settled()).version
         listing = list_log(self.store)

@@ -45,6 +45,7 @@ from indextables.log.replay import hide, hide_earlier_duplicates
 from indextables.log.snapshot import Snapshot, SnapshotSource
 from indextables.log.versions import LOG_DIR, state_dir
 from indextables.storage.base import Store
+from indextables.storage.deleting import Kind, delete
 
 _NAMES = ("_manifest.avro", "_manifest.json")
 Written: TypeAlias = tuple[ManifestInfo, list[Segment]]
@@ -259,7 +260,7 @@ def _registry(
 def _withdrawn(store: Store, state: StateManifest, as_json: bool) -> IndexTablesError:
     """A clean-up took a manifest between our look and our write: no such state may stay."""
     path = _state_path(state.state_version, as_json)
-    store.delete([path])
+    delete(store, Kind.STATE, [path])
     return IndexTablesError(
         "a manifest of the base state was deleted while the new state was written",
         path=path,

@@ -23,8 +23,9 @@ from typing import Any
 
 from indextables.errors import CommitFailedError, ConfigError
 from indextables.storage.base import ObjectInfo, Store
+from indextables.storage.deleting import LOG_FOLDER
 
-LOG_DIR = "_transaction_log"
+LOG_DIR = LOG_FOLDER
 HINT_PATH = f"{LOG_DIR}/_last_checkpoint"
 LARGEST = (1 << 63) - 1
 _VERSION = re.compile(r"([0-9]{20})\.json")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from indextables.maintenance.checkup import doctor
     from indextables.maintenance.coverage import stats_coverage
-    from indextables.maintenance.delete import delete_rows
+    from indextables.maintenance.delete import delete_rows, truncate_table
     from indextables.maintenance.drop import drop_partitions
     from indextables.maintenance.logwork import (
         checkpoint,
@@ -33,6 +33,7 @@ _HOMES = {
     "restore_to_version": "restore",
     "set_properties": "properties",
     "stats_coverage": "coverage",
+    "truncate_table": "delete",
     "truncate_time_travel": "logwork",
 }
 
@@ -48,6 +49,7 @@ __all__ = [
     "restore_to_version",
     "set_properties",
     "stats_coverage",
+    "truncate_table",
     "truncate_time_travel",
 ]
 

@@ -46,7 +46,7 @@ def _findings(log: TransactionLog, checksums: bool) -> Iterator[Finding]:
             remedy = error.hint or ""
         yield Finding(log.path, "error", "log", error.path, str(error), remedy)
         return
-    there = {info.path: info for info in table_files(log, log.config)}
+    there = {info.path: info for info in table_files(log)}
     yield from _splits(log, snapshot, there, checksums)
     yield from _mixed_writers(log, snapshot)
     yield from _orphans(log, there)

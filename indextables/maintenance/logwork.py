@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +10,21 @@ from indextables.errors import IndexTablesError, MaintenanceError, ProtocolError
 from indextables.log.actions import Action, AddFile
 from indextables.log.codec import encode_actions
 from indextables.log.gate import mutates
+from indextables.log.gc import described_states
 from indextables.log.hint import read_hint
 from indextables.log.log import TransactionLog
 from indextables.log.state import read_state
-from indextables.log.versions import LOG_DIR, list_log, list_states, state_dir, version_path
+from indextables.log.versions import LOG_DIR, list_log, state_dir, version_path
 from indextables.maintenance.rows import (
     CheckpointResult,
     RepairResult,
     StateResult,
     TruncateResult,
 )
-from indextables.storage.base import Store, open_store
+from indextables.storage.base import open_store
+from indextables.storage.deleting import Kind, delete, delete_state_folder
+
+_LOG_FILES = (Kind.VERSION, Kind.CHECKPOINT, Kind.PART, Kind.STATE)
 
 
 def checkpoint(log: TransactionLog, *, compact: bool = False) -> CheckpointResult:
@@ -57,8 +59,10 @@ def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> Trunc
         paths = [version_path(v) for v in versions]
         paths += [listing.checkpoints[v].path for v in checkpoints]
         paths += [p.info.path for p in listing.parts if p.version < newest]
-        log.store.delete([*paths, *_files_of_states(log, old_states, newest)])
-        _remove_empty_folders(log, old_states)
+        paths += _files_of_states(log, old_states, newest)
+        delete(log.store, _LOG_FILES, paths)
+        for version in old_states:
+            delete_state_folder(log.store, state_dir(version))
         log.invalidate_cache()
     bases = len(checkpoints) + len(old_states)
     verb = "Would delete" if dry_run else "Deleted"
@@ -73,32 +77,14 @@ def truncate_time_travel(log: TransactionLog, *, dry_run: bool = False) -> Trunc
     )
 
 
-def described_states(store: Store) -> list[int]:
-    """Versions whose state folder holds a description; an empty folder is no checkpoint."""
-    names = ("_manifest.avro", "_manifest.json")
-    return [
-        version
-        for version in list_states(store)
-        if any(i.path.endswith(names) for i in store.list(state_dir(version)))
-    ]
-
-
 def _files_of_states(log: TransactionLog, versions: list[int], newest: int) -> list[str]:
     """What lies in these state folders, but for manifests the newest state still lists."""
     shared: set[str] = set()
     if newest in described_states(log.store):
         shared = {f"{LOG_DIR}/{m.path}" for m in read_state(log.store, newest).manifests}
     folders = [state_dir(version) for version in versions]
-    found = [i.path for folder in folders for i in log.store.list(folder, recursive=True)]
+    found = [i.path for folder in folders for i in log.store.list(folder)]
     return [path for path in found if path not in shared]
-
-
-def _remove_empty_folders(log: TransactionLog, versions: list[int]) -> None:
-    for version in versions:
-        folder = log.store.local_path(state_dir(version))
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
 
 
 def repair_log(

@@ -23,6 +23,7 @@ from indextables.log.actions import Action, AddFile, SkipFile
 from indextables.log.follow_up import Failures, follow_up
 from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
+from indextables.log.retention import discard
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 from indextables.maintenance.merge_plan import DEFAULT_TARGET, MergeGroup, MergeLimits, plan_merges
@@ -30,6 +31,7 @@ from indextables.maintenance.partitions import matching_files, partition_predica
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
 from indextables.maintenance.rows import MergeMetrics, MergeResult
 from indextables.progress import progress
+from indextables.storage.deleting import Kind
 from indextables.xref.auto import rebuild_stale
 
 LOG = logging.getLogger("indextables.maintenance")
@@ -147,7 +149,7 @@ class _Merger:
             )
         except CommitConflictError as error:
             LOG.info("a merged split was changed meanwhile, planning again: %s", error)
-            self.log.store.delete([r.add.path for r in merged if r.add is not None])
+            discard(self.log, Kind.SPLIT, [r.add.path for r in merged if r.add is not None])
             self.tally.conflicts += 1
             return True
         self._count(merged)

@@ -9,7 +9,10 @@ A file may go only when all of this holds:
 * if nobody ever listed it (an aborted write), its own file time is older than the retention, and
   so is the oldest version the log still knows: it may have been removed by one that is forgotten,
   at any time before that (so the log's retention should not be shorter than that of the splits);
-* it is a split, a cross-reference or an index sidecar of this table's layout.
+* it is a split, a cross-reference, an index file or a checksum by its place and name in the table's
+  layout (see ``storage.deleting``); what a log or a folder names beyond that is left alone.
+
+Temporary files that a killed writer left behind go too, by their own time, and never within a day.
 
 An age that is unknown keeps the file; a checkpoint that cannot be read stops the purge. Retentions
 below the minimum are refused unless the check is switched off.
@@ -17,48 +20,42 @@ below the minimum are refused unless the check is switched off.
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 
 from indextables.columnindex.paths import sidecar_path
 from indextables.config import Config
-from indextables.errors import IndexTablesError, MaintenanceError, StorageError
+from indextables.errors import IndexTablesError, MaintenanceError, StorageError, UnsafePathError
 from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
 from indextables.log.cleanup import CleanupReport
 from indextables.log.gate import mutates
+from indextables.log.gc import described_states
 from indextables.log.loader import read_versions
 from indextables.log.log import TransactionLog
-from indextables.log.versions import LOG_DIR, list_log
-from indextables.maintenance.logwork import described_states
+from indextables.log.retention import (
+    HOUR_MS,
+    LEAST_TEMPORARY_HOURS,
+    Needed,
+    checked_hours,
+    clock_ms,
+    is_older,
+)
+from indextables.log.versions import list_log
 from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
 from indextables.storage.base import ObjectInfo
+from indextables.storage.deleting import UNCOMMITTED, Kind, delete, sift
+from indextables.storage.paths import is_temporary
 
-HOUR_MS = 3_600_000
-SUFFIXES = (".split", ".crc", ".idx")
+LOG = logging.getLogger(__name__)
+FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.CHECKSUM)
+DELETABLE = (*FILES, Kind.TEMPORARY)
 DELETE_BATCH = 1000
 MOST_LOOKS = 3
-
-
-@dataclass(frozen=True)
-class Needed:
-    """Paths that remaining versions list, and when others were removed."""
-
-    listed: frozenset[str]
-    removed_at: dict[str, int]
-    forgotten_until: int = 0
-    """Versions before this moment are gone from the log, and with them what they removed."""
-
-    def deletable_since(self, info: ObjectInfo) -> int | None:
-        """The moment from which a file's retention counts; ``None`` keeps it."""
-        if info.path in self.listed:
-            return None
-        removed = self.removed_at.get(info.path)
-        if removed is not None:
-            return removed if removed > 0 else None
-        return max(info.modified_ms, self.forgotten_until) if info.modified_ms > 0 else None
 
 
 @mutates("PURGE")
@@ -74,34 +71,61 @@ def purge(
     """Delete what no retained version needs; with ``dry_run`` only say what that would be."""
     settings = config or log.config
     started = time.monotonic()
-    now = int(time.time() * 1000) if now_ms is None else now_ms
-    hours = _retention(settings, older_than_hours)
+    now = clock_ms() if now_ms is None else now_ms
+    hours = checked_hours(settings, older_than_hours)
     log_hours = settings["purge.txLogRetentionHours"]
     if log_retention_hours is not None:
         log_hours = log_retention_hours
     cleanup = log.cleanup(retention_ms=log_hours * HOUR_MS, dry_run=dry_run)
     needed = needed_files(log, cleanup if dry_run else None)
-    limit = now - hours * HOUR_MS
     orphans = [
         info
-        for info in table_files(log, settings)
-        if (since := needed.deletable_since(info)) is not None and since < limit
-    ][: settings["purge.maxFilesToDelete"]]
-    deleted, failed = ([], []) if dry_run else _delete(log, settings, orphans)
+        for info in table_files(log)
+        if (since := needed.deletable_since(info)) is not None
+        and is_older(since, hours * HOUR_MS, now)
+    ]
+    orphans = [*_unlinked(log, orphans, needed), *stale_temporaries(log, hours, now)]
+    orphans = orphans[: settings["purge.maxFilesToDelete"]]
+    deleted, failed = ([], []) if dry_run else _delete(log, settings, orphans, needed)
     metrics = _metrics(orphans, deleted, failed, cleanup, hours, dry_run, started)
-    return PurgeResult(log.path, metrics)
+    return PurgeResult(log.path, replace(metrics, message=metrics.message + _strangers(needed)))
 
 
-def _retention(config: Config, asked: int | None) -> int:
-    hours: int = config["purge.defaultRetentionHours"] if asked is None else asked
-    least = config["purge.minRetentionHours"]
-    if hours < 0 or (hours < least and config["purge.retentionCheckEnabled"]):
-        raise MaintenanceError(
-            f"a retention of {hours} hours is shorter than the minimum of {least}",
-            hint="Running readers may still need the files; to insist, set "
-            "spark.indextables.purge.retentionCheckEnabled=false",
-        )
-    return hours
+def _strangers(needed: Needed) -> str:
+    """A word on files that the log lists where a table has none; they are never touched."""
+    _, strange = sift(FILES, sorted(needed.listed), UNCOMMITTED)
+    if not strange:
+        return ""
+    return f"; the log lists {len(strange)} files that are left alone, for example {strange[0]}"
+
+
+def _unlinked(log: TransactionLog, orphans: list[ObjectInfo], needed: Needed) -> list[ObjectInfo]:
+    """Without files that a listed path reaches through a symbolic link inside the table."""
+    if not orphans or not log.store.capabilities.local_files:
+        return orphans
+    folders: dict[str, str] = {}
+
+    def real(path: str) -> str:
+        place = log.store.local_path(path) or path
+        folder, name = os.path.split(place)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        full = os.path.join(folders[folder], name)
+        return os.path.realpath(full) if os.path.islink(full) else full
+
+    reached = {real(path) for path in needed.listed}
+    return [info for info in orphans if real(info.path) not in reached]
+
+
+def stale_temporaries(log: TransactionLog, hours: int, now_ms: int) -> list[ObjectInfo]:
+    """Temporary files that a crash left behind; one of the last day may be a write under way."""
+    age = max(hours, LEAST_TEMPORARY_HOURS) * HOUR_MS
+    found = log.store.list_temporaries()
+    return [
+        info
+        for info in found
+        if Kind.TEMPORARY.has(info.path) and is_older(info.modified_ms, age, now_ms)
+    ]
 
 
 def needed_files(log: TransactionLog, planned: CleanupReport | None = None) -> Needed:
@@ -144,7 +168,7 @@ def _needed_files(log: TransactionLog, planned: CleanupReport | None) -> Needed:
             listed.update(_listed_by(action))
             if isinstance(action, RemoveFile | RemoveXRef):
                 removed[action.path] = action.deletion_timestamp or change.timestamp_ms
-    return Needed(frozenset(listed), removed, forgotten)
+    return Needed(listed, removed, forgotten)
 
 
 def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
@@ -173,15 +197,15 @@ def _listed_by(action: object) -> Iterable[str]:
     return ()
 
 
-def table_files(log: TransactionLog, config: Config) -> Iterator[ObjectInfo]:
+def table_files(log: TransactionLog) -> Iterator[ObjectInfo]:
     """Every file of the table that a purge may judge; the log itself is not among them."""
     for info in log.store.list("", recursive=True):
-        if not info.path.startswith(f"{LOG_DIR}/") and info.path.endswith(SUFFIXES):
+        if any(kind.has(info.path) for kind in FILES):
             yield info
 
 
 def _delete(
-    log: TransactionLog, config: Config, orphans: list[ObjectInfo]
+    log: TransactionLog, config: Config, orphans: list[ObjectInfo], needed: Needed
 ) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
     batches = [orphans[i : i + DELETE_BATCH] for i in range(0, len(orphans), DELETE_BATCH)]
     deleted: list[ObjectInfo] = []
@@ -189,18 +213,26 @@ def _delete(
     many = 4 if log.store.capabilities.remote else 1
     workers = config["purge.parallelism"] or many
 
-    def run(batch: list[ObjectInfo]) -> bool:
+    def run(batch: list[ObjectInfo]) -> list[ObjectInfo]:
+        """Those of the batch that are gone."""
         for attempt in range(config["purge.deleteRetries"]):
             try:
-                log.store.delete([info.path for info in batch])
-                return True
+                delete(log.store, DELETABLE, [info.path for info in batch], needed.live)
+                return batch
+            except UnsafePathError as error:
+                if len(batch) > 1:
+                    return [info for one in batch for info in run([one])]
+                LOG.warning("left alone by PURGE: %s", error)
+                return []
             except (StorageError, OSError):
                 time.sleep(0.05 * 2**attempt)
-        return False
+        return []
 
     with progress("purge", len(orphans)) as bar, ThreadPoolExecutor(workers) as pool:
         for batch, done in zip(batches, pool.map(run, batches), strict=True):
-            (deleted if done else failed).extend(batch)
+            gone = {info.path for info in done}
+            deleted += done
+            failed += [info for info in batch if info.path not in gone]
             bar.advance(len(batch))
     return deleted, failed
 
@@ -221,6 +253,9 @@ def _metrics(
     counted = orphans if dry_run else deleted
     logs = len(cleanup.versions) + len(cleanup.checkpoints) + len(cleanup.parts)
     message = f"{verb} {len(counted):,} files older than {hours} hours and {logs} log files"
+    temporary = [info.path for info in counted if is_temporary(info.path)]
+    if temporary:
+        message += f"; {len(temporary)} of them temporary, for example {temporary[0]}"
     if failed:
         message += f"; {len(failed)} could not be deleted, for example {failed[0].path}"
     return PurgeMetrics(

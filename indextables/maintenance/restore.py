@@ -16,6 +16,7 @@ from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.transaction import ReadSet, Transaction
 from indextables.maintenance.rows import RestoreResult
+from indextables.storage.deleting import UNCOMMITTED, Kind, sift
 
 
 @mutates("RESTORE")
@@ -29,6 +30,14 @@ def restore_to_version(
     after = {f.path: f for f in now.files()}
     back = [f for path, f in before.items() if path not in after]
     gone = [f for path, f in after.items() if path not in before]
+    _, strange = sift(Kind.SPLIT, (f.path for f in back), UNCOMMITTED)
+    if strange:
+        raise MaintenanceError(
+            f"version {old.version} lists a file that is no split of a table: {strange[0]}",
+            path=log.path,
+            version=old.version,
+            hint="Its log is damaged or was tampered with; restore another version",
+        )
     missing = [f.path for f in back if not log.store.exists(f.path)]
     if missing:
         raise MaintenanceError(

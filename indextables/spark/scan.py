@@ -104,7 +104,7 @@ class Scan:
     def fixed(self) -> Predicate:
         """The predicate fixed at load, which the reader must decide alone."""
         where = self.table.config["read.where"]
-        predicate = self.planner.bind(where) if where else TRUE
+        predicate = TRUE if where is None else self.planner.bind(where)
         if not can_evaluate(predicate):
             raise PlanningError(f"cannot evaluate {predicate!r}", hint="Rewrite read.where")
         return predicate

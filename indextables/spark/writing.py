@@ -29,6 +29,7 @@ from indextables.mapping import DocMapping
 from indextables.spark.options import Access
 from indextables.spark.tables import SHARED, worker_store
 from indextables.spark.worker import settled_worker
+from indextables.storage.deleting import UNCOMMITTED, Kind, delete
 from indextables.types import normalize_schema, schema_from_json
 
 
@@ -142,7 +143,7 @@ class WriteOrder:
             return
         found = [add.path for m in messages if m is not None for add in m.adds]
         with suppress(IndexTablesError):
-            worker_store(self.access).delete(found)
+            delete(worker_store(self.access), Kind.SPLIT, found, UNCOMMITTED)
 
 
 def with_properties(access: Access) -> Access:

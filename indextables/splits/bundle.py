@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 from indextables.errors import CorruptFileError
 from indextables.native._crc32c import crc32c
+from indextables.storage.deleting import remove_file
 
 MAGIC = b"\xae\xbe\x12\x18\x01\x00\x00\x00"
 SEAL = b"ITXSEAL1"
@@ -98,8 +99,7 @@ class BundleWriter:
 
     def abort(self) -> None:
         self._file.close()
-        if os.path.exists(self.path):
-            os.unlink(self.path)
+        remove_file(self.path, os.path.dirname(self.path))
 
 
 def _blocks(source: str) -> Iterator[bytes]:

@@ -11,7 +11,6 @@ reach the ceiling.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import repeat
@@ -31,6 +30,7 @@ from indextables.splits.fields import (
 )
 from indextables.splits.info import IndexField
 from indextables.splits.pathtokens import row_texts
+from indextables.storage.deleting import remove_tree
 
 HEAP_CEILING = 4_293_000_000
 MOST_MEMORY = HEAP_CEILING // 10
@@ -123,7 +123,7 @@ class IndexBuilder:
     def abort(self) -> None:
         self._writer = None
         self._index = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder, os.path.dirname(self.folder))
 
 
 # -- values --------------------------------------------------------------------------------------

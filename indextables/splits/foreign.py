@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -30,6 +28,7 @@ from indextables.expr.jsonpaths import ARRAY_PART
 from indextables.mapping import DocMapping, FieldMapping
 from indextables.splits import members
 from indextables.splits.source import SplitSource
+from indextables.storage import workfolders
 
 _EXTENSIONS = (".term", ".idx", ".pos", ".fast", ".fieldnorm", ".store", ".del")
 _ARROW = {
@@ -151,7 +150,7 @@ class ForeignRows:
     def _unpack(self) -> Any:
         import tantivy
 
-        folder = tempfile.mkdtemp(prefix="indextables-foreign-")
+        folder = workfolders.new_folder("foreign")
         try:
             for name in self._source.footer.files:
                 if name == "meta.json" or name.endswith(_EXTENSIONS):
@@ -162,7 +161,7 @@ class ForeignRows:
         except Exception as error:
             raise self._source.corrupt(f"the index does not open ({error})") from error
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            workfolders.release(folder)
         weakref.finalize(self, lambda kept: None, index)
         if searcher.num_docs != self.num_rows:
             raise self._source.corrupt("the index does not hold the rows that it says")

@@ -27,6 +27,7 @@ from indextables.mapping import DocMapping
 from indextables.splits.partitions import partition_folder, partition_texts
 from indextables.splits.writer import SplitWriter
 from indextables.storage.base import Store
+from indextables.storage.deleting import UNCOMMITTED, Kind, delete
 
 MAX_OPEN_WRITERS = 4
 STREAM_BYTES = 32 << 20
@@ -92,7 +93,7 @@ class TableWriter:
         self._waiting.clear()
         self._waiting_bytes.clear()
         with contextlib.suppress(IndexTablesError):
-            self._store.delete([add.path for add in self._adds])
+            delete(self._store, Kind.SPLIT, [add.path for add in self._adds], UNCOMMITTED)
         self._adds.clear()
 
     # -- routing ----------------------------------------------------------------------------------

@@ -6,17 +6,13 @@ open index sees them). Every open index owns a thread that watches its folder, s
 ``MAX_OPEN`` are kept, least recently used first out; one that is still in use elsewhere lives on
 until it is dropped.
 
-Folders belong to the process that made them and go at its exit; those of dead processes are swept
-when the first one is made. A forked child starts empty and never touches its parent's.
+The folders are ``storage.workfolders``: they belong to the process that made them, and those of
+dead processes are swept. A forked child starts empty and never touches its parent's.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections import OrderedDict
@@ -27,9 +23,9 @@ from indextables.errors import IndexTablesError
 from indextables.native._crc32c import crc32c
 from indextables.splits.indexfiles import SEGMENT, WHOLE
 from indextables.splits.source import SplitSource
+from indextables.storage.workfolders import new_folder, release
 
 MAX_OPEN = 24
-PREFIX = "indextables-open-"
 
 Part = tuple[str, str]
 """(file extension, field name) of a slice."""
@@ -47,8 +43,8 @@ class OpenIndex:
         self._folder = folder
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
+        self._finalizer = weakref.finalize(self, release, folder)
         self._lay_tails(source.info.index_meta)
-        self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
         index = tantivy.Index.open(folder)
         self.schema = index.schema
         self._index = index
@@ -57,7 +53,6 @@ class OpenIndex:
             raise source.corrupt("the index does not hold the split's rows")
 
     def _lay_tails(self, meta: str) -> None:
-        os.makedirs(self._folder)
         with open(os.path.join(self._folder, "meta.json"), "w") as file:
             file.write(meta)
         parts = []
@@ -118,10 +113,7 @@ class Workspace:
 
     def __init__(self, limit: int = MAX_OPEN) -> None:
         self._limit = limit
-        self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._base: str | None = None
-        self._count = 0
         self._open: OrderedDict[Hashable, OpenIndex] = OrderedDict()
 
     def get(self, key: Hashable, source: SplitSource) -> OpenIndex:
@@ -131,8 +123,7 @@ class Workspace:
             if found is not None:
                 self._open.move_to_end(key)
                 return found
-            folder = self._folder()
-        made = OpenIndex(source, folder)
+        made = OpenIndex(source, new_folder("open"))
         with self._lock:
             found = self._open.setdefault(key, made)
             self._open.move_to_end(key)
@@ -144,14 +135,6 @@ class Workspace:
         """Is the index of a split open?"""
         return key in self._open
 
-    def _folder(self) -> str:
-        if self._base is None:
-            _sweep(tempfile.gettempdir())
-            self._base = tempfile.mkdtemp(prefix=f"{PREFIX}{self._pid}-")
-            atexit.register(_remove, self._base, self._pid)
-        self._count += 1
-        return os.path.join(self._base, str(self._count))
-
     def forget(self, key: Hashable) -> None:
         with self._lock:
             self._open.pop(key, None)
@@ -162,33 +145,6 @@ class Workspace:
 
     def __len__(self) -> int:
         return len(self._open)
-
-
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sweep(parent: str) -> None:
-    """Remove what processes left behind that ended without cleaning up."""
-    for name in os.listdir(parent):
-        pid, _, _ = name.removeprefix(PREFIX).partition("-")
-        if not name.startswith(PREFIX) or not pid.isdigit() or _is_alive(int(pid)):
-            continue
-        path = os.path.join(parent, name)
-        with contextlib.suppress(OSError):
-            if os.stat(path).st_uid == os.getuid():
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 _workspace = Workspace()

@@ -8,8 +8,6 @@ is then fed, document number equal to row number. Equal rows in equal batches gi
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -45,6 +43,7 @@ from indextables.splits.keywords import value_texts
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.stats import SplitStatistics, StatisticsCollector
 from indextables.splits.zones import ZoneBuilder
+from indextables.storage import workfolders
 
 PIECE_ROWS = 8192
 PIECE_BYTES = 16 << 20
@@ -97,7 +96,7 @@ class FinishedSplit:
 
     def discard(self) -> None:
         """Delete the local file and its folder."""
-        shutil.rmtree(os.path.dirname(self.local_path), ignore_errors=True)
+        workfolders.release(os.path.dirname(self.local_path))
 
 
 class SplitWriter:
@@ -116,7 +115,7 @@ class SplitWriter:
         self.mapping = mapping
         self._config = config or Config()
         parent = work_dir or self._config["indexWriter.tempDirectoryPath"]
-        self._folder = tempfile.mkdtemp(prefix="indextables-split-", dir=parent)
+        self._folder = workfolders.new_folder("split", parent)
         self._rows = RowsWriter(schema)
         self._statistics = StatisticsCollector(schema, self._config)
         self._sample: list[pa.RecordBatch] | None = []
@@ -382,7 +381,7 @@ class SplitWriter:
         """Give up; nothing is left on disk."""
         if self._builder is not None:
             self._builder.abort()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        workfolders.release(self._folder)
 
 
 def _leaves(column: Any) -> list[Leaf]:

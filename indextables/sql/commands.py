@@ -141,7 +141,12 @@ class Prewarm:
 @dataclass(frozen=True, slots=True)
 class Delete:
     table: TableName
-    where: str | None = None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    table: TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,7 @@ Command: TypeAlias = (
     | FlushSearcherCache
     | Prewarm
     | Delete
+    | Truncate
     | Restore
     | Doctor
     | SetProperties

@@ -150,6 +150,12 @@ def _delete(cmd: c.Delete, s: Session) -> pa.Table:
     return r.as_table([delete_rows(s.log(cmd.table), cmd.where, run=s.runner)])
 
 
+def _truncate_table(cmd: c.Truncate, s: Session) -> pa.Table:
+    from indextables.maintenance import truncate_table
+
+    return r.as_table([truncate_table(s.log(cmd.table))])
+
+
 def _restore(cmd: c.Restore, s: Session) -> pa.Table:
     from indextables.maintenance import restore_to_version
 
@@ -314,6 +320,7 @@ _VERBS: dict[type, Callable[[Any, Session], pa.Table]] = {
     c.TruncateTimeTravel: _truncate,
     c.RepairLog: _repair,
     c.Delete: _delete,
+    c.Truncate: _truncate_table,
     c.Restore: _restore,
     c.Doctor: _doctor,
     c.SetProperties: _properties,

@@ -1,10 +1,10 @@
 """From text to a command: a recursive descent over the tokens, clause order fixed.
 
 ``is_command`` looks at the first words only and says whether a statement is ours; everything else
-belongs to Spark, untouched. ``DELETE FROM``, ``CREATE INDEX``, ``DROP INDEX`` and ``ALTER TABLE``
-are shared words: they are ours only when the table is a quoted path, since Spark never accepts
-one there. A WHERE clause is taken as raw text, up to the next clause word outside of quotes and
-parentheses; the planner parses it.
+belongs to Spark, untouched. ``DELETE FROM``, ``TRUNCATE TABLE``, ``CREATE INDEX``, ``DROP INDEX``
+and ``ALTER TABLE`` are shared words: they are ours only when the table is a quoted path, since
+Spark never accepts one there. A WHERE clause is taken as raw text, up to the next clause word
+outside of quotes and parentheses; the planner parses it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _shared_word_with_path(tokens: list[Token]) -> bool:
     first = words[0]
     if first in ("REINDEX", "DOCTOR", "RESTORE"):
         return len(tokens) > 1 and tokens[1].kind == "string"
-    if words[:2] == ["DELETE", "FROM"] or words[:2] == ["ALTER", "TABLE"]:
+    if words[:2] in (["DELETE", "FROM"], ["TRUNCATE", "TABLE"], ["ALTER", "TABLE"]):
         return tokens[2].kind == "string"
     if words[:2] in (["CREATE", "INDEX"], ["DROP", "INDEX"]) and "ON" in words[2:4]:
         after = words.index("ON") + 1
@@ -279,6 +279,8 @@ class _Parser:
         return c.Checkpoint(self.table(), compact=True)
 
     def truncate(self) -> c.Command:
+        if self.accept("TABLE"):
+            return c.Truncate(self.table())
         self.ours()
         self.expect("TIME", "TRAVEL")
         return c.TruncateTimeTravel(self.table(), self.accept("DRY", "RUN"))
@@ -364,7 +366,13 @@ class _Parser:
 
     def delete(self) -> c.Command:
         self.expect("FROM")
-        return c.Delete(self.table(), self.where())
+        table = self.table()
+        where = self.where()
+        if where is None:
+            self.fail(
+                "DELETE needs WHERE; all rows go with TRUNCATE TABLE or WHERE TRUE", ["WHERE"]
+            )
+        return c.Delete(table, where or "")
 
     def restore(self) -> c.Command:
         if self.token.upper in _OURS:

@@ -32,6 +32,7 @@ from indextables.errors import (
     UnsupportedStoreError,
     did_you_mean,
 )
+from indextables.storage import deleting
 from indextables.storage.options import resolve_options, scheme_of
 from indextables.storage.paths import safe_path, temporary_name
 from indextables.storage.ranges import check_range, coalesce, cut
@@ -133,6 +134,10 @@ class Store(ABC):
         ``start_after`` is a path relative to the root; it and what sorts before it is left out.
         """
 
+    def list_temporaries(self) -> Iterator[ObjectInfo]:
+        """What ``list`` skips, in all folders: work in progress, or what a crash left of it."""
+        return iter(())
+
     @abstractmethod
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         """Paths of the folders directly in the folder ``prefix``, sorted."""
@@ -157,7 +162,10 @@ class Store(ABC):
 
     @abstractmethod
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove objects; one that is not there is fine."""
+        """Remove objects; one that is not there is fine.
+
+        Only ``deleting`` calls this: it decides what may go.
+        """
 
     # -- what a table needs ---------------------------------------------------------------------
 
@@ -176,7 +184,7 @@ class Store(ABC):
         try:
             verdict = self._probe(path)
         finally:
-            self.delete([path])
+            deleting.delete(self, deleting.Kind.TEMPORARY, [path])
         if verdict:
             raise UnsupportedStoreError(
                 f"the store does not honour conditional create: {verdict}",

@@ -26,6 +26,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 
+from indextables.storage.deleting import remove_file
 from indextables.storage.paths import is_temporary, temporary_name
 
 _MAGIC = b"ITXBLK01"
@@ -116,8 +117,7 @@ class BlockFolder:
         data = _verified(raw, _digest(key, index))
         if data is None:
             self.stats.add(corrupt=1)
-            with contextlib.suppress(OSError):
-                os.unlink(name)
+            remove_file(name, self.path)
             return None
         return data if len(data) >= need else None
 
@@ -147,8 +147,7 @@ class BlockFolder:
                 file.write(data)
             os.replace(temporary, name)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            remove_file(temporary, self.path)
             raise
 
     def _name(self, key: str, index: int) -> str:
@@ -163,7 +162,7 @@ class BlockFolder:
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):
                 if name.startswith(prefix):
-                    os.unlink(os.path.join(folder, name))
+                    remove_file(os.path.join(folder, name), self.path)
 
     def flush(self) -> Usage:
         """Remove every block; what was removed."""
@@ -211,13 +210,8 @@ class BlockFolder:
         self._used_bytes = used
         self.stats.add(evictions=evicted)
 
-    @staticmethod
-    def _remove(block: _Block) -> bool:
-        try:
-            os.unlink(block.path)
-        except OSError:
-            return False
-        return True
+    def _remove(self, block: _Block) -> bool:
+        return remove_file(block.path, self.path)
 
     def renew_locks(self) -> None:
         """For a forked child: a lock may have been held by a thread that is not there."""

@@ -37,6 +37,7 @@ from indextables.errors import (
     StorageError,
 )
 from indextables.storage.base import Store
+from indextables.storage.deleting import Kind, delete
 from indextables.storage.retry import Backoff
 
 EMPTY = None
@@ -136,7 +137,7 @@ def _refuse_if_overtaken(
             hint="Keep every file of this commit; look for its rows before running it again",
         )
     with contextlib.suppress(StorageError):
-        store.delete([path])
+        delete(store, Kind.VERSION, [path])
     raise CommitConflictError(
         "the log was truncated past this slot", path=path, hint="Refresh and run it again"
     )

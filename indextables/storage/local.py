@@ -36,6 +36,7 @@ from indextables.errors import (
     UnsupportedStoreError,
 )
 from indextables.storage.base import Capabilities, ObjectInfo, Store
+from indextables.storage.deleting import remove_file
 from indextables.storage.options import FSYNC, flag
 from indextables.storage.paths import is_temporary, safe_folder, safe_path, temporary_name
 from indextables.storage.ranges import check_length, check_range
@@ -84,6 +85,17 @@ class LocalStore(Store):
                 hint="Keep the files of a table inside its folder",
             )
 
+    def _refuse_linked(self, parent: str, path: str) -> None:
+        full = self.root
+        for name in parent.split("/"):
+            full = os.path.join(full, name)
+            if os.path.islink(full):
+                raise UnsafePathError(
+                    "a deletion does not go through a symbolic link",
+                    path=path,
+                    hint="Delete the file by its own name, or remove the link",
+                )
+
     def local_path(self, path: str) -> str | None:
         return self._full(path)
 
@@ -125,15 +137,18 @@ class LocalStore(Store):
         ]
         return iter(sorted(found, key=lambda info: info.path))
 
-    def _walk(self, folder: str, recursive: bool) -> Iterator[ObjectInfo]:
+    def list_temporaries(self) -> Iterator[ObjectInfo]:
+        return iter(sorted(self._walk("", True, temporary=True), key=lambda info: info.path))
+
+    def _walk(self, folder: str, recursive: bool, temporary: bool = False) -> Iterator[ObjectInfo]:
         for entry in self._scan(folder):
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_symlink():
                 self._refuse_escape(entry.path, path)
             if entry.is_dir():
                 if recursive:
-                    yield from self._walk(path, recursive)
-            elif not is_temporary(entry.name):
+                    yield from self._walk(path, recursive, temporary)
+            elif is_temporary(entry.name) == temporary:
                 with contextlib.suppress(FileNotFoundError):
                     yield _info(path, entry.stat())
 
@@ -202,12 +217,17 @@ class LocalStore(Store):
         return os.path.dirname(full)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Each folder's way is looked at once; its files lie in it by name."""
+        """Each folder's way is looked at once; its files lie in it by name.
+
+        A link inside the root gives its files a second name, and who deletes by that name does not
+        know the first: so no link is followed. A file that is itself a link goes as a link.
+        """
         folders: dict[str, str] = {}
         for path in paths:
             parent, _, name = safe_path(path).rpartition("/")
             if parent not in folders:
                 folders[parent] = self._full(parent) if parent else self.root
+                self._refuse_linked(parent, path)
             full = f"{folders[parent]}/{name}"
             if os.path.islink(full):
                 self._refuse_escape(full, path)
@@ -257,8 +277,7 @@ def _temporary(folder: str, fill: Callable[[int], None], sync: bool) -> Iterator
             os.close(fd)
         yield name
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        remove_file(name, folder)
 
 
 def _link(temporary: str, full: str, path: str) -> None:

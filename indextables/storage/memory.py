@@ -92,6 +92,9 @@ class MemoryStore(Store):
             ]
         )
 
+    def list_temporaries(self) -> Iterator[ObjectInfo]:
+        return iter([info for info in self._below("") if is_temporary(info.path)])
+
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         folder = safe_folder(prefix)
         depth = len(folder) + 1 if folder else 0

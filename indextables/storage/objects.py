@@ -283,13 +283,22 @@ class ObjectStore(Store):
             return iter(sorted(found, key=lambda info: info.path))
         return found
 
+    def list_temporaries(self) -> Iterator[ObjectInfo]:
+        found = self._listed(self._folder_key(""), "", None, True, temporary=True)
+        return iter(sorted(found, key=lambda info: info.path))
+
     def _listed(
-        self, folder: str, prefix: str, start_after: str | None, recursive: bool
+        self,
+        folder: str,
+        prefix: str,
+        start_after: str | None,
+        recursive: bool,
+        temporary: bool = False,
     ) -> Iterator[ObjectInfo]:
         after = None if start_after is None else self._root + start_after
         for page in self._pages(folder, prefix, recursive, after):
             for info in page.objects:
-                if info.path.endswith("/") or is_temporary(info.path):
+                if info.path.endswith("/") or is_temporary(info.path) != temporary:
                     continue
                 if after is None or info.path > after:
                     yield ObjectInfo(info.path[len(self._root) :], info.size, info.modified_ms)

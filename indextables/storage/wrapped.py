@@ -67,6 +67,9 @@ class WrappedStore(Store):
         )
         return iter(found)
 
+    def list_temporaries(self) -> Iterator[ObjectInfo]:
+        return self.inner.list_temporaries()
+
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         return self._around(Call("list_dirs", prefix), lambda: self.inner.list_dirs(prefix))
 

@@ -157,10 +157,19 @@ class Verbs:
         return maintenance.drop_partitions(self.log, where)
 
     def delete(self, where: Any, **options: Any) -> Any:
-        """Delete the rows that match, by rewriting the splits that hold them."""
+        """Delete the rows that match, by rewriting the splits that hold them.
+
+        A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
+        """
         from indextables import maintenance
 
         return maintenance.delete_rows(self.log, where, **options)
+
+    def truncate(self, dry_run: bool = False) -> Any:
+        """Delete all rows; the table, its schema and its older versions stay."""
+        from indextables import maintenance
+
+        return maintenance.truncate_table(self.log, dry_run=dry_run)
 
     def restore(self, version: int) -> Any:
         """Make the table what it was at a version, as a new version."""

@@ -134,7 +134,7 @@ class WriteJob:
         self.job_id = uuid.uuid4().hex
         self.skipped: CommitResult | None = None
         self.predicate: Predicate | None = None
-        if mode == "overwrite" and config["write.replaceWhere"]:
+        if mode == "overwrite" and config["write.replaceWhere"] is not None:
             self.predicate = partition_predicate(config["write.replaceWhere"], base)
 
     @classmethod

@@ -21,9 +21,11 @@ from indextables.expr.keys import HASH_KIND
 from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
 from indextables.log.gate import mutates
 from indextables.log.log import TransactionLog
+from indextables.log.retention import discard
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 from indextables.progress import progress
+from indextables.storage.deleting import Kind
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.paths import new_xref_id, xref_path
 from indextables.xref.rebuild import PlannedXRef, XRefRebuildPlan, evaluate_xref_rebuild
@@ -159,7 +161,7 @@ class XRefBuildManager:
             paths = frozenset(action.source_split_paths)
             self._commit([action], planned.replaces, planned.reason, paths)
         except CommitConflictError:
-            self.log.store.delete([action.path])
+            discard(self.log, Kind.XREF, [action.path])
             raise
         return action
 

@@ -84,7 +84,7 @@ def test_interrupted(
     _, told = child.communicate(timeout=60)
     assert child.returncode == 130, told
     assert "Traceback" not in told
-    assert not list(scratch.glob("indextables-split-*"))
+    assert not list(scratch.glob("indextables-work-*"))
     assert ids(path) in (list(range(15)), list(after))
     assert not [f for f in indextables.open(path).doctor() if f.severity == "error"]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from log_helpers import append, config, names, new_table, reopen
 
+from indextables.config import Config
 from indextables.errors import TransientStorageError
-from indextables.log.cleanup import Limits, plan_cleanup
+from indextables.log.cleanup import plan_cleanup
 from indextables.log.log import TransactionLog
+from indextables.log.retention import Retention
 from indextables.log.versions import LOG_DIR, checkpoint_path, list_log, part_name, version_path
 from indextables.storage.base import ObjectInfo
 from indextables.storage.testing import RecordingStore, WrappedStore
@@ -46,7 +49,7 @@ def aged_table(form: str = "avro", **values: Any) -> tuple[TransactionLog, AgedS
 
 
 def plan(log: TransactionLog, days: float = 30) -> Any:
-    limits = Limits(NOW, int(days * DAY_MS), 2 * 3_600_000)
+    limits = replace(Retention.of(Config(), NOW, int(days * DAY_MS)), checkpoint_ms=2 * 3_600_000)
     return plan_cleanup(log.store, log.config, list_log(log.store), log.snapshot().version, limits)
 
 

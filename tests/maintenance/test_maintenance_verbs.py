@@ -168,7 +168,7 @@ def test_delete_by_text_null_and_nothing(path: str) -> None:
     assert indextables.open(path).delete("id = NULL").status == "no_action"
     assert indextables.open(path).delete("x > 18", dry_run=True).status == "DRY_RUN"
     assert len(ids(path)) == 39
-    assert indextables.open(path).delete(None).rows_deleted == 39
+    assert indextables.open(path).truncate().rows_deleted == 39
     assert indextables.open(path).count() == 0
 
 
@@ -199,7 +199,7 @@ def test_restore_brings_rows_back(path: str) -> None:
 def test_restore_refuses_what_was_purged(path: str) -> None:
     table = indextables.open(path)
     gone = table.snapshot.files()[0].path
-    table.delete(None)
+    table.truncate()
     (Path(path) / gone).unlink()
     with pytest.raises(MaintenanceError, match="purged"):
         indextables.open(path).restore(8)

@@ -99,6 +99,9 @@ OUTPUTS = {
     "DELETE FROM {} WHERE id = 3": """
         table_path string, status string, rows_deleted int64, splits_rewritten int64,
         splits_removed int64, version int64, message string""",
+    "TRUNCATE TABLE {}": """
+        table_path string, status string, rows_deleted int64, splits_rewritten int64,
+        splits_removed int64, version int64, message string""",
     "RESTORE {} TO VERSION 1": """
         table_path string, status string, restored_version int64, version int64,
         splits_added int64, splits_removed int64, message string""",
