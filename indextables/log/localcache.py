@@ -17,7 +17,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import mmap
 import os
 import struct
 import uuid
@@ -34,6 +33,7 @@ from indextables.log.columns import Mask, Segment
 from indextables.log.packed import PackedInts, PackedMap, PackedSegment, PackedText
 from indextables.native import crc32c
 from indextables.storage.base import Store
+from indextables.storage.mapped import map_file
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +78,8 @@ class LocalCache:
     def load(self, path: Path) -> CachedColumns | None:
         """The copy at ``path``, ``None`` when there is no good one."""
         try:
-            with open(path, "rb") as file:
-                view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError):
+            view = map_file(path)
+        except OSError:
             return None
         try:
             found = _Reader(view).columns()

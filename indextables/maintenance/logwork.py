@@ -22,6 +22,7 @@ from indextables.maintenance.rows import (
     TruncateResult,
 )
 from indextables.storage.base import Store, open_store
+from indextables.storage.machine import refuse_to_judge
 
 
 def checkpoint(log: TransactionLog, *, compact: bool = False) -> CheckpointResult:
@@ -125,6 +126,7 @@ def repair_log(
         log = TransactionLog.open(table, storage_options=storage_options, config=settings)
         snapshot = log.snapshot()
     except IndexTablesError as error:
+        refuse_to_judge(error)
         return RepairResult(source, target, -1, 0, 0, 0, f"ERROR: {error}")
     there = {info.path for info in log.store.list("", recursive=True)}
     files = list(snapshot.files())

@@ -34,6 +34,7 @@ from indextables.maintenance.logwork import described_states
 from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
 from indextables.storage.base import ObjectInfo
+from indextables.storage.machine import refuse_to_judge
 
 HOUR_MS = 3_600_000
 SUFFIXES = (".split", ".crc", ".idx")
@@ -149,6 +150,7 @@ def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
     try:
         snapshot = log.snapshot(version=version)
     except IndexTablesError as error:
+        refuse_to_judge(error)
         raise MaintenanceError(
             f"the checkpoint of version {version} cannot be read, so nothing is purged: {error}",
             path=log.path,

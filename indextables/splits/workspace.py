@@ -27,8 +27,11 @@ from indextables.errors import IndexTablesError
 from indextables.native._crc32c import crc32c
 from indextables.splits.indexfiles import SEGMENT, WHOLE
 from indextables.splits.source import SplitSource
+from indextables.storage.machine import machine_error
+from indextables.storage.scratch import in_scratch, scratch_folder
 
 MAX_OPEN = 24
+STORE_BYTES, STORE_ROW = 1 << 20, 64
 PREFIX = "indextables-open-"
 
 Part = tuple[str, str]
@@ -47,9 +50,10 @@ class OpenIndex:
         self._folder = folder
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
-        self._lay_tails(source.info.index_meta)
         self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
-        index = tantivy.Index.open(folder)
+        with in_scratch(folder):
+            self._lay_tails(source.info.index_meta)
+            index = run(lambda: tantivy.Index.open(folder), source.path)
         self.schema = index.schema
         self._index = index
         self.searcher = index.searcher()
@@ -62,11 +66,21 @@ class OpenIndex:
             file.write(meta)
         parts = []
         for extension, item in self._files.items():
+            self._check_size(extension, item)
             path = os.path.join(self._folder, f"{SEGMENT}.{extension}")
             with open(path, "wb") as file:
                 file.truncate(item.size)
             parts.append((extension, item.tail))
         self._lay(parts)
+
+    def _check_size(self, extension: str, item: Any) -> None:
+        """A file is as long as its member; only of the empty documents a part is left out."""
+        start, end = self._source.range_of(item.member)
+        left_out = item.size - (end - start)
+        assert self._source.info is not None
+        most = STORE_BYTES + STORE_ROW * self._source.info.num_rows if extension == "store" else 0
+        if not 0 <= left_out <= most:
+            raise self._source.corrupt(f"member '{item.member}' has a wrong size")
 
     def _lay(self, parts: list[tuple[str, Any]]) -> None:
         """Fetch slices, compare their checksums, write them to their places."""
@@ -91,7 +105,8 @@ class OpenIndex:
         with self._lock:
             missing = [n for n in needs if n not in self._laid and self._slice(n) is not None]
             if missing:
-                self._lay([(n[0], self._slice(n)) for n in missing])
+                with in_scratch(self._folder):
+                    self._lay([(n[0], self._slice(n)) for n in missing])
                 self._laid.update(missing)
 
     def _slice(self, need: Part) -> Any:
@@ -147,7 +162,7 @@ class Workspace:
     def _folder(self) -> str:
         if self._base is None:
             _sweep(tempfile.gettempdir())
-            self._base = tempfile.mkdtemp(prefix=f"{PREFIX}{self._pid}-")
+            self._base = scratch_folder(f"{PREFIX}{self._pid}-")
             atexit.register(_remove, self._base, self._pid)
         self._count += 1
         return os.path.join(self._base, str(self._count))
@@ -214,8 +229,12 @@ def run(action: Callable[[], Any], path: str) -> Any:
     try:
         return action()
     except Exception as error:
+        if (short := machine_error(error, path=path)) is not None:
+            raise short from error
         raise IndexTablesError(f"the index refused a query: {error}", path=path) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
+        if (short := machine_error(error, path=path)) is not None:
+            raise short from error
         raise IndexTablesError(f"the index failed: {error}", path=path) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -45,10 +44,12 @@ from indextables.splits.keywords import value_texts
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.stats import SplitStatistics, StatisticsCollector
 from indextables.splits.zones import ZoneBuilder
+from indextables.storage.scratch import in_scratch, scratch_folder
 
 PIECE_ROWS = 8192
 PIECE_BYTES = 16 << 20
 SAMPLE_BYTES = 64 << 20
+WORK_FOLDER = "spark.indextables.indexWriter.tempDirectoryPath"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class SplitWriter:
         self.mapping = mapping
         self._config = config or Config()
         parent = work_dir or self._config["indexWriter.tempDirectoryPath"]
-        self._folder = tempfile.mkdtemp(prefix="indextables-split-", dir=parent)
+        self._folder = scratch_folder("indextables-split-", parent, WORK_FOLDER)
         self._rows = RowsWriter(schema)
         self._statistics = StatisticsCollector(schema, self._config)
         self._sample: list[pa.RecordBatch] | None = []
@@ -150,7 +151,10 @@ class SplitWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are matched by name and must have the split's types."""
-        batch = self._conform(batch)
+        with in_scratch(os.path.dirname(self._folder), WORK_FOLDER):
+            self._append(self._conform(batch))
+
+    def _append(self, batch: pa.RecordBatch) -> None:
         self.num_rows += batch.num_rows
         self._bytes += batch.nbytes
         start = 0
@@ -260,7 +264,8 @@ class SplitWriter:
             self.abort()
             raise IndexTablesError("a split needs at least one row")
         try:
-            return self._finish()
+            with in_scratch(os.path.dirname(self._folder), WORK_FOLDER):
+                return self._finish()
         except BaseException:
             self.abort()
             raise
@@ -276,8 +281,21 @@ class SplitWriter:
         builder.finish()
         for column, tokens in builder.tokens.items():
             self._keys[column].add_tokens(tokens)
-        path = os.path.join(self._folder, "split.bundle")
-        bundle = BundleWriter(path)
+        bundle = BundleWriter(os.path.join(self._folder, "split.bundle"))
+        try:
+            start, end = self._bundle(bundle, builder, rows, statistics)
+        except BaseException:
+            bundle.abort()
+            raise
+        return self._finished(bundle.path, start, end, statistics)
+
+    def _bundle(
+        self,
+        bundle: BundleWriter,
+        builder: IndexBuilder,
+        rows: RowsFile,
+        statistics: SplitStatistics,
+    ) -> tuple[int, int]:
         bundle.add(members.ROWS, *rows.pages)
         files = pack_index(builder.folder, bundle, builder.names)
         meta = sealed_meta(builder.folder)
@@ -286,8 +304,7 @@ class SplitWriter:
         xref = self._add_filters(bundle, fields)
         self._add_column_indexes(bundle)
         self._add_info(bundle, rows, fields, files, meta, statistics, xref)
-        start, end = bundle.finish(sync=False)
-        return self._finished(path, start, end, statistics)
+        return bundle.finish(sync=False)
 
     def _add_tables(self, bundle: BundleWriter, fields: list[IndexField]) -> list[IndexField]:
         for column, parts in self._hashed.items():
