@@ -51,9 +51,13 @@ class OpenIndex:
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
         self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
-        with in_scratch(folder):
-            self._lay_tails(source.info.index_meta)
-            index = run(lambda: tantivy.Index.open(folder), source.path)
+        try:
+            with self._room():
+                self._lay_tails(source.info.index_meta)
+                index = run(lambda: tantivy.Index.open(folder), source.path)
+        except BaseException:
+            self._finalizer()
+            raise
         self.schema = index.schema
         self._index = index
         self.searcher = index.searcher()
@@ -105,9 +109,13 @@ class OpenIndex:
         with self._lock:
             missing = [n for n in needs if n not in self._laid and self._slice(n) is not None]
             if missing:
-                with in_scratch(self._folder):
+                with self._room():
                     self._lay([(n[0], self._slice(n)) for n in missing])
                 self._laid.update(missing)
+
+    def _room(self) -> contextlib.AbstractContextManager[None]:
+        """What the machine lacks while files are laid is told with the folder for temporaries."""
+        return in_scratch(os.path.dirname(os.path.dirname(self._folder)))
 
     def _slice(self, need: Part) -> Any:
         extension, name = need
