@@ -132,6 +132,16 @@ class TransientStorageError(StorageError):
     code = "ITX-2106"
 
 
+class MachineError(IndexTablesError):
+    """This machine or process ran short (descriptors, memory, space, time).
+
+    It says nothing about the table: no file is damaged because of it, and the same call succeeds
+    once there is room. Not a ``StorageError``: nobody who judges data by its errors may catch it.
+    """
+
+    code = "ITX-2200"
+
+
 # -- the transaction log ------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ def locate(
     rows: Array, chunk_start: Array, shift: Array, first_block: Array
 ) -> tuple[Array, Spans]: ...
 
+def require_slots(blocks: BlockSet, spans: Spans, item_bits: int) -> None: ...
+
 class BlockSet:
     count: int
     bad: int

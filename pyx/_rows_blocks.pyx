@@ -183,6 +183,25 @@ cdef class Spans:
         self.total = total
 
 
+def require_slots(BlockSet blocks, Spans spans, uint64_t item_bits):
+    """Raise unless the blocks have the slots of ``spans``, and are large enough to have them.
+
+    For slots that other bytes ask for (the elements of lists), before room is made for them.
+    """
+    cdef Head head
+    cdef int64_t current = -1
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(spans.b.shape[0]):
+            if spans.b[i] != current:
+                current = spans.b[i]
+                blocks.open_head(current, &head)
+                if head.count * item_bits > head.allowance * 8:
+                    cursor_fail(&head.body, b"block claims more values than its size allows")
+            if spans.hi[i] > head.count:
+                cursor_fail(&head.body, b"block holds fewer slots than lists ask for")
+
+
 def place_blocks(
     const uint32_t[::1] lengths,
     const uint32_t[::1] crcs,

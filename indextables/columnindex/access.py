@@ -41,6 +41,7 @@ from indextables.expr.predicate import Predicate, conjuncts
 from indextables.splits import members
 from indextables.splits.reader import SplitReader
 from indextables.storage.base import Store
+from indextables.storage.machine import machine_error
 
 LOG = logging.getLogger("indextables.columnindex")
 MOST_OPEN = 256
@@ -53,6 +54,7 @@ UNREADABLE = (
     IndexError,
     OverflowError,
     OSError,
+    MemoryError,
     struct.error,
     pa.ArrowException,
 )
@@ -281,7 +283,11 @@ def _looked_up(candidate: _Candidate, config: Config) -> Rows | None:
 
 
 def report_broken(column: str, error: Exception) -> None:
-    """An index could not be used: warn and count."""
+    """An index could not be used: warn and count; a machine that ran short broke no index."""
+    if (short := machine_error(error)) is not None:
+        METRICS.lookup(column, FALLBACK)
+        LOG.warning("The index on column '%s' was not asked: %s", column, short)
+        return
     METRICS.lookup(column, ERROR)
     LOG.warning(
         "Index lookup failed for column '%s': %s. Falling back to full scan.", column, error

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from indextables.columnindex.compact import BLOCK_HEAD, MAGIC, TAIL, unplanes
+from indextables.columnindex.compact import BLOCK_HEAD, MAGIC, MOST_BLOCK_BYTES, TAIL, unplanes
 from indextables.columnindex.postings import (
     NO_ROWS,
     Keys,
@@ -108,6 +108,8 @@ class BlockIndex:
         self.num_rows = int(self.facts["numRows"])
         self.distinct = int(self.facts["distinct"])
         count = int(self.facts["blocks"])
+        if count < 0:
+            raise ValueError("a negative number of blocks")
         at = 4 + size
         step = 8 * (count + 1)
         self._starts: list[int] = np.frombuffer(footer, "<u8", count + 1, at).tolist()
@@ -118,7 +120,7 @@ class BlockIndex:
         self._checks: list[int] = np.frombuffer(footer, "<u4", count, at + 4 * count).tolist()
         at = self._parse_fences(footer, at + 8 * count, count)
         nulls, width = struct.unpack_from("<IB", footer, at)
-        if width > 4 or at + 5 + nulls * width != len(footer):
+        if width > 4 or (nulls and not width) or at + 5 + nulls * width != len(footer):
             raise ValueError("rows of Null are not as long as their count says")
         gaps = unplanes(footer, at + 5, nulls, width) if nulls else NO_ROWS
         self.nulls: Rows = np.cumsum(gaps, dtype=np.uint64).astype(np.uint32)
@@ -156,9 +158,22 @@ class BlockIndex:
             self.fail("a block's checksum differs", self._starts[number])
         return self._parsed(number, self._unpacked(number, frame))
 
+    def _most_raw(self, number: int) -> int:
+        """Bytes that a block of so many values and rows can have.
+
+        A key that is longer than others make a block is the first of its block, and a fence.
+        """
+        values = self._values[number + 1] - self._values[number]
+        rows = self._rows[number + 1] - self._rows[number]
+        most = BLOCK_HEAD.size + 12 * values + max(4 * rows, (self.num_rows + 7) // 8)
+        if isinstance(self._fences, TextKeys):
+            most += MOST_BLOCK_BYTES + int(self._fences.lengths[number])
+        return most
+
     def _unpacked(self, number: int, frame: Any) -> bytes:
         at, size = self._starts[number], self._raw_sizes[number]
-        if not BLOCK_HEAD.size <= size <= MOST_GROWTH * len(frame):
+        most = min(MOST_GROWTH * len(frame), self._most_raw(number))
+        if not BLOCK_HEAD.size <= size <= most:
             self.fail("a block of an impossible size", at)
         zstd = _zstd()
         try:

@@ -64,7 +64,7 @@ def encode_index(postings: Postings, config: Config, split: str | None = None) -
     number = 0 if split is None else split_number(split)
     if config["columnIndex.format"] == "bbidx1":
         return bbidx1.encode(postings, number)
-    size = int(config["columnIndex.blockSize"])
+    size = min(int(config["columnIndex.blockSize"]), compact.MOST_BLOCK_BYTES)
     extra = {} if split is None else {"split": number}
     return compact.encode(postings, block_bytes=size, extra=extra)
 

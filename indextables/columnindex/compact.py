@@ -40,6 +40,7 @@ MAGIC = b"BBIDX002"
 BLOCK_HEAD = struct.Struct("<IIIBBBB")
 TAIL = struct.Struct("<QII8s")
 BLOCK_BYTES = 32 << 10
+MOST_BLOCK_BYTES = 64 << 20
 LEVEL = 3
 GAPS, BITS, REST = 0, 1, 2
 HEX = 16

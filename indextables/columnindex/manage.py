@@ -43,6 +43,7 @@ from indextables.log.transaction import Transaction
 from indextables.progress import progress
 from indextables.splits.reader import SplitReader
 from indextables.storage.deleting import Kind, Live, delete, sift
+from indextables.storage.machine import refuse_to_judge
 
 LOG = logging.getLogger(__name__)
 
@@ -262,7 +263,8 @@ def _existing(
     reader = SplitReader.open(log.store, add, config=log.config)
     try:
         index, place = open_index(log.store, reader, column, refs, log.config)
-    except UNREADABLE:
+    except UNREADABLE as error:
+        refuse_to_judge(error, path=add.path)
         return None
     if index is None or (place and "!" not in place and (column, add.path) not in refs.sidecars):
         return None

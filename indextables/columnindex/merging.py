@@ -23,6 +23,7 @@ from indextables.columnindex.values import kind_of
 from indextables.config import Config
 from indextables.splits.reader import SplitReader
 from indextables.storage.base import Store
+from indextables.storage.machine import refuse_to_judge
 
 LOG = logging.getLogger("indextables.columnindex")
 
@@ -62,5 +63,6 @@ def _postings(
             return None
         return index.flat()
     except UNREADABLE as error:
+        refuse_to_judge(error, path=source.path)
         LOG.warning("the index of '%s' of %s is built anew: %s", column, source.path, error)
         return None

@@ -17,7 +17,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import mmap
 import os
 import struct
 import time
@@ -35,6 +34,7 @@ from indextables.log.packed import PackedInts, PackedMap, PackedSegment, PackedT
 from indextables.native import crc32c
 from indextables.storage.base import Store
 from indextables.storage.deleting import remove_file
+from indextables.storage.mapped import map_file
 from indextables.storage.paths import is_temporary, temporary_name
 
 logger = logging.getLogger(__name__)
@@ -81,9 +81,8 @@ class LocalCache:
     def load(self, path: Path) -> CachedColumns | None:
         """The copy at ``path``, ``None`` when there is no good one."""
         try:
-            with open(path, "rb") as file:
-                view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError):
+            view = map_file(path)
+        except OSError:
             return None
         try:
             found = _Reader(view).columns()

@@ -3,7 +3,9 @@
 Checks, in order: the log opens; every live split exists with its size; its footer and (when asked)
 every member's checksum are right; no version was made by two programs; files nobody lists;
 statistics and cross-reference coverage; a state that wants compaction. Findings are ``error`` (rows
-cannot be read), ``warning`` (it costs time or space) or ``ok``.
+cannot be read), ``warning`` (it costs time or space, or a store did not answer) or ``ok``. A
+machine without descriptors, memory or space cannot judge a table: the check then ends in
+``MachineError``, without findings.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from indextables.errors import DivergedLogError, IndexTablesError, ProtocolError
+from indextables.errors import (
+    DivergedLogError,
+    IndexTablesError,
+    MachineError,
+    ProtocolError,
+    TransientStorageError,
+)
 from indextables.log.actions import AddFile
 from indextables.log.checkpoint import disputed_versions
 from indextables.log.log import TransactionLog
@@ -23,6 +31,7 @@ from indextables.maintenance.purging import needed_files, table_files
 from indextables.maintenance.rows import Finding
 from indextables.progress import progress
 from indextables.splits.reader import SplitReader
+from indextables.storage.machine import refuse_to_judge
 from indextables.xref import coverage
 
 FEW_SPLITS = 10
@@ -41,6 +50,7 @@ def _findings(log: TransactionLog, checksums: bool) -> Iterator[Finding]:
     try:
         snapshot = log.snapshot()
     except IndexTablesError as error:
+        refuse_to_judge(error)
         remedy = "REPAIR INDEXFILES TRANSACTION LOG '<table>/_transaction_log' AT LOCATION '...'"
         if isinstance(error, DivergedLogError | ProtocolError):
             remedy = error.hint or ""
@@ -84,8 +94,21 @@ def _contents(log: TransactionLog, add: AddFile, checksums: bool, repair: str) -
         if add.num_records is not None and reader.num_rows != add.num_records:
             detail = f"{reader.num_rows} rows, the log says {add.num_records}"
             yield Finding(log.path, "error", "split rows", add.path, detail, repair)
+    except MachineError:
+        raise
+    except (TransientStorageError, OSError, MemoryError) as error:
+        yield from _unchecked(log, add, error)
     except IndexTablesError as error:
         yield Finding(log.path, "error", "split contents", add.path, str(error), repair)
+
+
+def _unchecked(log: TransactionLog, add: AddFile, error: Exception) -> Iterator[Finding]:
+    """The store did not answer for one split: that is no news of the split. Else: stop."""
+    if not isinstance(error, TransientStorageError):
+        refuse_to_judge(error, path=add.path)
+        raise error
+    remedy = "Run DOCTOR again when the store answers"
+    yield Finding(log.path, "warning", "not checked", add.path, str(error), remedy)
 
 
 def _verify(reader: SplitReader) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from indextables.errors import IndexTablesError, MaintenanceError
+from indextables.errors import MaintenanceError
 from indextables.log.log import TransactionLog
 from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.maintenance.rows import INT, LONG, STRING, columns_of
 from indextables.xref import build
 from indextables.xref.builder import Gather, as_rows
-from indextables.xref.sources import source_filter
+from indextables.xref.sources import gathered
 
 XREF_COLUMNS = columns_of(
     table_path=STRING,
@@ -69,15 +69,8 @@ def _on_spark(log: TransactionLog, spark: Any) -> Gather | None:
     def gather(adds: Any, kind: str) -> Any:
         parts = max(1, min(len(adds), 2 * spark.sparkContext.defaultParallelism))
         found = spark.sparkContext.parallelize(list(adds), parts).map(
-            lambda add: _gather_one(store, add, config, kind)
+            lambda add: gathered(store, add, config, kind)
         )
         yield from found.toLocalIterator()
 
     return gather
-
-
-def _gather_one(store: Any, add: Any, config: Any, kind: str) -> Any:
-    try:
-        return source_filter(store, add, config, kind)
-    except IndexTablesError as error:
-        return error

@@ -23,6 +23,7 @@ from indextables.maintenance.rows import (
 )
 from indextables.storage.base import open_store
 from indextables.storage.deleting import Kind, delete, delete_state_folder
+from indextables.storage.machine import refuse_to_judge
 
 _LOG_FILES = (Kind.VERSION, Kind.CHECKPOINT, Kind.PART, Kind.STATE)
 
@@ -115,6 +116,7 @@ def repair_log(
     except ProtocolError:
         raise
     except IndexTablesError as error:
+        refuse_to_judge(error)
         return RepairResult(source, target, -1, 0, 0, 0, f"ERROR: {error}")
     there = {info.path for info in log.store.list("", recursive=True)}
     files = list(snapshot.files())

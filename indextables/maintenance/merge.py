@@ -4,7 +4,8 @@ Passes over the newest snapshot until nothing is left to merge. Groups run in ba
 batch is one commit: sources out, merged splits in, ``dataChange`` false. A commit that finds a
 source gone (another merge, a drop) throws its groups away and the next pass plans anew. A source
 that cannot be read stays live and is noted as ``mergeskip``; it is tried again after the
-cooldown. Stale cross-references are rebuilt at the end, the log's state is compacted.
+cooldown. A machine that ran short ends the merge and leaves no note: what was merged stays merged.
+Stale cross-references are rebuilt at the end, the log's state is compacted.
 """
 
 from __future__ import annotations
@@ -126,12 +127,20 @@ class _Merger:
             tasks = [
                 RewriteTask.of(self.log.store, self.config, snapshot, g.sources) for g in batch
             ]
-            done = []
+            changed |= self._commit(snapshot, self._rewritten(tasks, advance))
+        return changed
+
+    def _rewritten(self, tasks: Sequence[RewriteTask], advance: Any) -> list[Rewritten]:
+        """What came of the tasks; if one fails, no file of the others stays behind."""
+        done: list[Rewritten] = []
+        try:
             for result in self.run(tasks):
                 done.append(result)
                 advance(len(result.task.sources))
-            changed |= self._commit(snapshot, done)
-        return changed
+        except BaseException:
+            discard(self.log, Kind.SPLIT, [r.add.path for r in done if r.add is not None])
+            raise
+        return done
 
     def _commit(self, snapshot: Snapshot, done: Sequence[Rewritten]) -> bool:
         actions = list(self._actions(snapshot, done))

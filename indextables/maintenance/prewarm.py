@@ -26,6 +26,7 @@ from indextables.maintenance.rows import BOOL, INT, LONG, STRING, columns_of
 from indextables.progress import progress
 from indextables.splits.reader import SplitReader
 from indextables.storage.base import Store
+from indextables.storage.machine import machine_error
 
 PREWARM_COLUMNS = columns_of(
     host=STRING,
@@ -160,7 +161,9 @@ class Warmth:
             for name in reader.source.footer.files:
                 if name.endswith(parts) or name.startswith(parts):
                     reader.member(name)
-        except (IndexTablesError, OSError):
+        except (IndexTablesError, OSError, MemoryError) as error:
+            if (short := machine_error(error, path=add.path)) is not None:
+                raise short from error
             return add.path
         return None
 

@@ -49,6 +49,7 @@ from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
 from indextables.storage.base import ObjectInfo
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete, sift
+from indextables.storage.machine import refuse_to_judge
 from indextables.storage.paths import is_temporary
 
 LOG = logging.getLogger(__name__)
@@ -175,6 +176,7 @@ def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
     try:
         snapshot = log.snapshot(version=version)
     except IndexTablesError as error:
+        refuse_to_judge(error)
         raise MaintenanceError(
             f"the checkpoint of version {version} cannot be read, so nothing is purged: {error}",
             path=log.path,

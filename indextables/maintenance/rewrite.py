@@ -4,7 +4,8 @@ A ``RewriteTask`` is small and picklable, so it runs in this process, in others,
 alike. Rows keep their order (sources in the given order), statistics and filters are computed from
 the rows that remain, so nothing a split knew about its rows is lost; column indexes are merged from
 those of the sources where all have one. A source that cannot be read is reported, not skipped over
-silently: the caller decides.
+silently: the caller decides. A machine that ran short, or a store that does not answer, ends the
+work instead: the sources are not to blame.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from indextables.splits.partitions import partition_folder
 from indextables.splits.reader import SplitReader
 from indextables.splits.writer import SplitWriter
 from indextables.storage.base import Store
+from indextables.storage.machine import refuse_to_judge
 from indextables.types import schema_from_json
 
 MOST_BYTES_IN_PROCESS = 16 << 20
@@ -121,19 +123,24 @@ def rewrite(task: RewriteTask) -> Rewritten:
         for source in task.sources:
             reading = source.path
             for batch in _rows(task, source, schema, columns, dropped[reading]):
+                reading = ""
                 writer.write(batch)
+                reading = source.path
         reading = ""
         return _finish(task, writer, total)
-    except (IndexTablesError, OSError) as error:
+    except BaseException as error:
         if writer is not None:
             writer.abort()
-        if not reading:
-            raise
+        return _failed(task, reading, error)
+
+
+def _failed(task: RewriteTask, reading: str, error: BaseException) -> Rewritten:
+    """A source that cannot be read is reported; whatever else went wrong is raised."""
+    if isinstance(error, Exception):
+        refuse_to_judge(error, path=reading or None)
+    if reading and isinstance(error, (IndexTablesError, OSError)):
         return Rewritten(task, failed_path=reading, error=str(error))
-    except BaseException:
-        if writer is not None:
-            writer.abort()
-        raise
+    raise error
 
 
 def _merged_indexes(

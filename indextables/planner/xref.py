@@ -83,7 +83,7 @@ def route(
             continue
         try:
             result = router.route(snapshot, candidates, predicate)
-        except IndexTablesError as error:
+        except (IndexTablesError, MemoryError) as error:
             if not config["xref.query.fallbackOnError"]:
                 raise
             details[f"failed, kept all: {error}"] = None

@@ -13,6 +13,7 @@ a footer of ours is told from a foreign one by its seal.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -98,7 +99,9 @@ class BundleWriter:
         return start, self._at
 
     def abort(self) -> None:
-        self._file.close()
+        """Leave nothing behind, also where what was written so far cannot be flushed any more."""
+        with contextlib.suppress(OSError):
+            self._file.close()
         remove_file(self.path, os.path.dirname(self.path))
 
 

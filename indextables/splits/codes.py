@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError
+from indextables.storage.machine import refuse_to_judge
 
 MOST_VALUES = 65_535
 _HEADER = struct.Struct("<8sQIIQ")
@@ -98,28 +99,45 @@ class CodeBuilder:
         return b"".join([header, lengths, *texts, packed])
 
 
-def parse_codes(raw: bytes, dtype: pa.DataType, path: str) -> Codes:
-    """The codes of a member that passed its checksum."""
+def parse_codes(raw: bytes, dtype: pa.DataType, num_rows: int, path: str) -> Codes:
+    """The codes of a member that passed its checksum, for the rows the split has.
+
+    A few bytes unpack to any number of codes, so what they say is compared with the split first.
+    """
     try:
         magic, rows, count, width, packed = _HEADER.unpack_from(raw)
         if magic != _MAGIC or width not in (1, 2):
             raise ValueError("not a table of codes")
-        lengths = np.frombuffer(raw, "<u4", count, _HEADER.size)
-        start = _HEADER.size + 4 * count
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        end = start + int(offsets[-1])
+        if rows != num_rows:
+            raise ValueError(f"codes of {rows} rows, the split has {num_rows}")
+        spelt, end = _spelt(raw, count)
         if end + packed != len(raw):
             raise ValueError("lengths do not fit")
-        texts = pa.py_buffer(raw[start:end])
-        spelt = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), texts])
         values = typed_values(spelt, dtype)
         plain = pa.decompress(raw[end:], rows * width, codec=_CODEC, asbytes=True)
         codes = np.frombuffer(plain, f"<u{width}")
     except (ValueError, struct.error, pa.ArrowException, OSError) as error:
+        refuse_to_judge(error, path=path)
         raise CorruptFileError(f"a table of codes does not parse ({error})", path=path) from error
     if len(codes) != rows or (rows and int(codes.max()) > count):
         raise CorruptFileError("a table of codes names values it does not have", path=path)
     return Codes(values, codes)
+
+
+def _spelt(raw: bytes, count: int) -> tuple[pa.Array, int]:
+    """The spelt values, and where they end."""
+    if count > MOST_VALUES:
+        raise ValueError(f"{count} values are more than codes can name")
+    lengths = np.frombuffer(raw, "<u4", count, _HEADER.size)
+    start = _HEADER.size + 4 * count
+    ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths, dtype=np.uint64)])
+    if int(ends[-1]) > len(raw) - start:
+        raise ValueError("lengths do not fit")
+    end = start + int(ends[-1])
+    offsets, texts = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(raw[start:end])
+    spelt = pa.Array.from_buffers(pa.string(), count, [None, offsets, texts])
+    spelt.validate(full=True)
+    return spelt, end
 
 
 class CodesCache:

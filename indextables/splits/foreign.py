@@ -23,12 +23,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import CorruptFileError, ProtocolError
+from indextables.errors import CorruptFileError, IndexTablesError, ProtocolError
 from indextables.expr.jsonpaths import ARRAY_PART
 from indextables.mapping import DocMapping, FieldMapping
 from indextables.splits import members
+from indextables.splits.info import MOST_ROWS
 from indextables.splits.source import SplitSource
 from indextables.storage import workfolders
+from indextables.storage.machine import refuse_to_judge
+from indextables.storage.scratch import in_scratch, scratch_folder
 
 _EXTENSIONS = (".term", ".idx", ".pos", ".fast", ".fieldnorm", ".store", ".del")
 _ARROW = {
@@ -65,6 +68,8 @@ class ForeignRows:
                 raise CorruptFileError(
                     "a foreign split with deleted documents", path=self._source.path
                 )
+            if any(not 0 <= int(s["max_doc"]) <= MOST_ROWS for s in meta["segments"]):
+                raise ValueError("an impossible number of documents")
             return meta
         except (ValueError, KeyError, TypeError) as error:
             raise self._source.corrupt(f"member 'meta.json' does not parse ({error})") from error
@@ -134,10 +139,12 @@ class ForeignRows:
                 for s, n in zip(segments, numbers, strict=True)
             ]
         except Exception as error:
+            refuse_to_judge(error, path=self._source.path)
             raise self._source.corrupt(f"a document cannot be read ({error})") from error
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
+            refuse_to_judge(error, path=self._source.path)
             raise self._source.corrupt(f"a document cannot be read ({error})") from error
 
     def _open(self) -> Any:
@@ -147,17 +154,23 @@ class ForeignRows:
                 self._searcher = self._unpack()
             return self._searcher
 
+    def _lay_files(self, folder: str) -> None:
+        for name in self._source.footer.files:
+            if name == "meta.json" or name.endswith(_EXTENSIONS):
+                with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
+                    file.write(self._source.member(name))
+
     def _unpack(self) -> Any:
         import tantivy
 
-        folder = workfolders.new_folder("foreign")
+        folder = scratch_folder("foreign")
         try:
-            for name in self._source.footer.files:
-                if name == "meta.json" or name.endswith(_EXTENSIONS):
-                    with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
-                        file.write(self._source.member(name))
-            index = tantivy.Index.open(folder)
-            searcher = index.searcher()
+            with in_scratch(folder):
+                self._lay_files(folder)
+                index = tantivy.Index.open(folder)
+                searcher = index.searcher()
+        except IndexTablesError:
+            raise
         except Exception as error:
             raise self._source.corrupt(f"the index does not open ({error})") from error
         finally:

@@ -77,7 +77,8 @@ class HashTable:
             raise self._corrupt("the hash table is too short")
         magic, count, self._bits, self._width, self._per_page, pages = _HEADER.unpack_from(head)
         size = _HEADER.size + 4 * ((1 << min(self._bits, 32)) + 1 + pages)
-        if magic != _MAGIC or size + 4 > length:
+        fits = self._width in (3, 4) and self._per_page > 0 and self._bits <= _MOST_BITS
+        if magic != _MAGIC or size + 4 > length or not fits:
             raise self._corrupt("the hash table has a broken header")
         if size + 4 > len(head):
             (head,) = self._read_ranges([(0, size + 4)])
@@ -89,6 +90,10 @@ class HashTable:
         self._checks = words[(1 << self._bits) + 1 :]
         self._base = size + 4
         self.count = int(count)
+        buckets = 1 << self._bits
+        ascending = self._starts[0] == 0 and bool((np.diff(self._starts) >= 0).all())
+        if not ascending or len(self._checks) != -(-buckets // self._per_page):
+            raise self._corrupt("the hash table's buckets do not add up")
         if int(self._starts[-1]) != count or self._base + count * (2 + self._width) != length:
             raise self._corrupt("the hash table has a wrong length")
 

@@ -23,6 +23,7 @@ from indextables.types import schema_from_json, schema_to_json
 FORMAT = "indextables-split"
 VERSION = 1
 KINDS = frozenset(("text", "term", "paths", "i64", "f64", "ip", "hash", "none"))
+MOST_ROWS = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class SplitInfo:
             body = json.loads(raw)
             _refuse_unknown(body, path)
             return cls._from_body(body)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFileError(f"split.json does not parse ({error})", path=path) from error
 
     @classmethod
@@ -131,9 +132,9 @@ class SplitInfo:
         index = body["index"]
         return cls(
             schema=_schema(json.dumps(body["schema"])),
-            num_rows=body["num_rows"],
+            num_rows=_count(body["num_rows"]),
             mapping=_mapping(json.dumps(body["mapping"])),
-            checksums=body["checksums"],
+            checksums=dict(body["checksums"]),
             fields={f["column"]: IndexField(**f) for f in index["fields"]},
             null_counts=body["null_counts"],
             nan_counts=body["nan_counts"],
@@ -185,10 +186,17 @@ def _sparse(item: IndexField) -> dict[str, Any]:
     return {k: v for k, v in body.items() if k in ("column", "kind") or v != getattr(default, k)}
 
 
+def _count(value: Any) -> int:
+    """A number of rows: row numbers have 32 bits."""
+    if type(value) is not int or not 0 < value <= MOST_ROWS:
+        raise ValueError(f"{value!r} is no number of rows")
+    return value
+
+
 def _index_file(body: dict[str, Any]) -> IndexFile:
-    return IndexFile(
-        body["member"],
-        body["size"],
-        Slice(**body["tail"]),
-        {name: Slice(**s) for name, s in body["slices"].items()},
-    )
+    slices = {name: Slice(**s) for name, s in body["slices"].items()}
+    made = IndexFile(body["member"], body["size"], Slice(**body["tail"]), slices)
+    for part in (made.tail, *slices.values()):
+        if not 0 <= part.start <= part.end <= made.size:
+            raise ValueError(f"a slice lies outside the index file '{made.member}'")
+    return made

@@ -34,6 +34,7 @@ from indextables.splits.nodes import All, Index, Node, Nothing
 from indextables.splits.predicates import Found, PredicateCompiler
 from indextables.splits.queries import QueryCompiler
 from indextables.splits.rows import RowsReader
+from indextables.splits.rows_layout import most_rows
 from indextables.splits.search import IndexSearch
 from indextables.splits.source import SplitRef, SplitSource
 from indextables.splits.terms import Terms
@@ -62,10 +63,19 @@ class SplitReader:
         if isinstance(store, CachingStore):
             store.remember_size(ref.path, ref.size)
         self.source = SplitSource(store, ref)
+        self._check_rows_fit()
         self.ref = ref
         self.path = ref.path
         self._tables: dict[str, HashTable] = {}
         self._key = (store.identity, ref.path, ref.size)
+
+    def _check_rows_fit(self) -> None:
+        """Refuse a number of rows that the directory of the rows has no room for."""
+        if self.source.info is None:
+            return
+        start, end = self.source.range_of(members.ROWS_DIRECTORY)
+        if self.source.info.num_rows > most_rows(end - start):
+            raise self.source.corrupt("split.json says more rows than the split can hold")
 
     @classmethod
     def open(
@@ -129,13 +139,17 @@ class SplitReader:
         if self.is_foreign:
             return self.foreign
         start, end = self.source.range_of(members.ROWS)
-        return RowsReader(
+        rows = RowsReader(
             lambda ranges: self.source.member_ranges(members.ROWS, ranges),
             self.source.member(members.ROWS_DIRECTORY),
             end - start,
             path=self.path,
             payload=self.source.mapped_member(members.ROWS),
         )
+        if rows.num_rows != self.info.num_rows:
+            told = f"split.json says {self.info.num_rows} rows, their directory {rows.num_rows}"
+            raise self.source.corrupt(told)
+        return rows
 
     # -- search -----------------------------------------------------------------------------------
 
@@ -177,7 +191,7 @@ class SplitReader:
 
         def load() -> Codes:
             dtype = self.info.schema.field(field.column).type
-            return parse_codes(bytes(self.source.fetch(name)), dtype, self.path)
+            return parse_codes(bytes(self.source.fetch(name)), dtype, self.rows.num_rows, self.path)
 
         return _codes.get((self._key, name), load)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import zstandard
 
 from indextables.errors import CorruptFileError, IndexTablesError
-from indextables.native._rows_blocks import BlockSet, Spans
+from indextables.native._rows_blocks import BlockSet, Spans, require_slots
 from indextables.native._rows_fixed import (
     Dictionaries,
     decode_fixed,
@@ -161,11 +161,23 @@ def _struct(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Ar
     )
 
 
+def _require(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> None:
+    """Refuse lists that ask for more elements than there are, before room is made for them."""
+    kind = node.stream.kind
+    if kind == STRUCT:
+        for child in node.children:
+            _require(child, fetched, spans)
+    elif kind != NULL:
+        bits = 32 if kind in (TEXT, LIST) else node.stream.item_bits
+        require_slots(fetched[node.stream.index].blocks, spans, bits)
+
+
 def _list(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Array:
     blocks = fetched[node.stream.index].blocks
     validity = _validity(blocks, spans.total)
     offsets = np.empty(spans.total + 1, np.int32)
     below = decode_lists(blocks, spans, offsets, validity)
+    _require(node.children[0], fetched, below)
     child = build(node.children[0], fetched, below)
     if len(child) != int(offsets[-1]):
         raise CorruptFileError("lists and their elements disagree")

@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptFileError, SchemaMismatchError
 from indextables.native._crc32c import crc32c
+from indextables.storage.machine import refuse_to_judge
 
 MAGIC = b"ITROWS1\n"
 HEAD = struct.Struct("<8s6I2Q")
@@ -192,6 +193,11 @@ def _parts(
     ]
 
 
+def most_rows(directory_length: int) -> int:
+    """Rows that a directory of so many bytes can describe: a chunk takes four bytes of it."""
+    return max(0, directory_length - HEAD.size) // 4 * MAX_CHUNK_ROWS
+
+
 def parse_directory(data: bytes | memoryview, path: str | None) -> Directory:
     """Read a directory; every size in it is checked before anything is made from it."""
     view = data if isinstance(data, bytes) else bytes(data)
@@ -221,6 +227,7 @@ def _schema(data: memoryview, path: str | None) -> pa.Schema:
     try:
         return pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError) as error:
+        refuse_to_judge(error, path=path)
         raise _damaged(f"schema in the row directory: {error}", path) from error
 
 

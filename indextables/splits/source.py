@@ -5,13 +5,12 @@ so that opening a split is one request. A member is compared with its checksum t
 read whole; parts of members carry checksums of their own (rows, index slices, hash pages). Any
 difference is a ``CorruptFileError`` that names the split.
 
-On a local file system the file is mapped and nothing is copied.
+On a local file system the file is mapped and nothing is copied; a mapping holds no descriptor, so
+any number of splits may be open.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,8 @@ from indextables.native._crc32c import crc32c
 from indextables.splits.bundle import INFO, Footer, parse_footer
 from indextables.splits.info import SplitInfo
 from indextables.storage.base import Store
+from indextables.storage.machine import explained
+from indextables.storage.mapped import map_file
 
 TAIL_BYTES = 64 << 10
 _FRAME = 8
@@ -82,14 +83,15 @@ class SplitSource:
         if local is None:
             return None
         try:
-            with open(local, "rb") as file:
-                if os.fstat(file.fileno()).st_size != self.ref.size:
-                    raise self.corrupt(f"the file is not {self.ref.size} bytes long")
-                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            with explained(path=self.path):
+                view = map_file(local)
         except FileNotFoundError as error:
             raise ObjectNotFoundError("the split is not there", path=self.path) from error
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise StorageError(f"the split cannot be read: {error}", path=self.path) from error
+        if len(view) != self.ref.size:
+            raise self.corrupt(f"the file is not {self.ref.size} bytes long")
+        return view
 
     def ranges(self, ranges: Sequence[tuple[int, int]]) -> list[Any]:
         """Bytes of the file, unchecked; adjacent ranges are fetched together."""

@@ -12,6 +12,7 @@ dead processes are swept. A forked child starts empty and never touches its pare
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -23,9 +24,12 @@ from indextables.errors import IndexTablesError
 from indextables.native._crc32c import crc32c
 from indextables.splits.indexfiles import SEGMENT, WHOLE
 from indextables.splits.source import SplitSource
-from indextables.storage.workfolders import new_folder, release
+from indextables.storage.machine import machine_error
+from indextables.storage.scratch import in_scratch, scratch_folder
+from indextables.storage.workfolders import release
 
 MAX_OPEN = 24
+STORE_BYTES, STORE_ROW = 1 << 20, 64
 
 Part = tuple[str, str]
 """(file extension, field name) of a slice."""
@@ -44,8 +48,13 @@ class OpenIndex:
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
         self._finalizer = weakref.finalize(self, release, folder)
-        self._lay_tails(source.info.index_meta)
-        index = tantivy.Index.open(folder)
+        try:
+            with self._room():
+                self._lay_tails(source.info.index_meta)
+                index = run(lambda: tantivy.Index.open(folder), source.path)
+        except BaseException:
+            self._finalizer()
+            raise
         self.schema = index.schema
         self._index = index
         self.searcher = index.searcher()
@@ -57,11 +66,21 @@ class OpenIndex:
             file.write(meta)
         parts = []
         for extension, item in self._files.items():
+            self._check_size(extension, item)
             path = os.path.join(self._folder, f"{SEGMENT}.{extension}")
             with open(path, "wb") as file:
                 file.truncate(item.size)
             parts.append((extension, item.tail))
         self._lay(parts)
+
+    def _check_size(self, extension: str, item: Any) -> None:
+        """A file is as long as its member; only of the empty documents a part is left out."""
+        start, end = self._source.range_of(item.member)
+        left_out = item.size - (end - start)
+        assert self._source.info is not None
+        most = STORE_BYTES + STORE_ROW * self._source.info.num_rows if extension == "store" else 0
+        if not 0 <= left_out <= most:
+            raise self._source.corrupt(f"member '{item.member}' has a wrong size")
 
     def _lay(self, parts: list[tuple[str, Any]]) -> None:
         """Fetch slices, compare their checksums, write them to their places."""
@@ -86,8 +105,13 @@ class OpenIndex:
         with self._lock:
             missing = [n for n in needs if n not in self._laid and self._slice(n) is not None]
             if missing:
-                self._lay([(n[0], self._slice(n)) for n in missing])
+                with self._room():
+                    self._lay([(n[0], self._slice(n)) for n in missing])
                 self._laid.update(missing)
+
+    def _room(self) -> contextlib.AbstractContextManager[None]:
+        """What the machine lacks while files are laid is told with the folder for temporaries."""
+        return in_scratch(os.path.dirname(os.path.dirname(self._folder)))
 
     def _slice(self, need: Part) -> Any:
         extension, name = need
@@ -123,7 +147,7 @@ class Workspace:
             if found is not None:
                 self._open.move_to_end(key)
                 return found
-        made = OpenIndex(source, new_folder("open"))
+        made = OpenIndex(source, scratch_folder("open"))
         with self._lock:
             found = self._open.setdefault(key, made)
             self._open.move_to_end(key)
@@ -170,8 +194,12 @@ def run(action: Callable[[], Any], path: str) -> Any:
     try:
         return action()
     except Exception as error:
+        if (short := machine_error(error, path=path)) is not None:
+            raise short from error
         raise IndexTablesError(f"the index refused a query: {error}", path=path) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
+        if (short := machine_error(error, path=path)) is not None:
+            raise short from error
         raise IndexTablesError(f"the index failed: {error}", path=path) from error

@@ -44,10 +44,12 @@ from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.stats import SplitStatistics, StatisticsCollector
 from indextables.splits.zones import ZoneBuilder
 from indextables.storage import workfolders
+from indextables.storage.scratch import in_scratch, scratch_folder
 
 PIECE_ROWS = 8192
 PIECE_BYTES = 16 << 20
 SAMPLE_BYTES = 64 << 20
+WORK_FOLDER = "spark.indextables.indexWriter.tempDirectoryPath"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class SplitWriter:
         self.mapping = mapping
         self._config = config or Config()
         parent = work_dir or self._config["indexWriter.tempDirectoryPath"]
-        self._folder = workfolders.new_folder("split", parent)
+        self._folder = scratch_folder("split", parent, WORK_FOLDER)
         self._rows = RowsWriter(schema)
         self._statistics = StatisticsCollector(schema, self._config)
         self._sample: list[pa.RecordBatch] | None = []
@@ -149,7 +151,10 @@ class SplitWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are matched by name and must have the split's types."""
-        batch = self._conform(batch)
+        with in_scratch(os.path.dirname(os.path.dirname(self._folder)), WORK_FOLDER):
+            self._append(self._conform(batch))
+
+    def _append(self, batch: pa.RecordBatch) -> None:
         self.num_rows += batch.num_rows
         self._bytes += batch.nbytes
         start = 0
@@ -259,7 +264,8 @@ class SplitWriter:
             self.abort()
             raise IndexTablesError("a split needs at least one row")
         try:
-            return self._finish()
+            with in_scratch(os.path.dirname(os.path.dirname(self._folder)), WORK_FOLDER):
+                return self._finish()
         except BaseException:
             self.abort()
             raise
@@ -275,8 +281,21 @@ class SplitWriter:
         builder.finish()
         for column, tokens in builder.tokens.items():
             self._keys[column].add_tokens(tokens)
-        path = os.path.join(self._folder, "split.bundle")
-        bundle = BundleWriter(path)
+        bundle = BundleWriter(os.path.join(self._folder, "split.bundle"))
+        try:
+            start, end = self._bundle(bundle, builder, rows, statistics)
+        except BaseException:
+            bundle.abort()
+            raise
+        return self._finished(bundle.path, start, end, statistics)
+
+    def _bundle(
+        self,
+        bundle: BundleWriter,
+        builder: IndexBuilder,
+        rows: RowsFile,
+        statistics: SplitStatistics,
+    ) -> tuple[int, int]:
         bundle.add(members.ROWS, *rows.pages)
         files = pack_index(builder.folder, bundle, builder.names)
         meta = sealed_meta(builder.folder)
@@ -285,8 +304,7 @@ class SplitWriter:
         xref = self._add_filters(bundle, fields)
         self._add_column_indexes(bundle)
         self._add_info(bundle, rows, fields, files, meta, statistics, xref)
-        start, end = bundle.finish(sync=False)
-        return self._finished(path, start, end, statistics)
+        return bundle.finish(sync=False)
 
     def _add_tables(self, bundle: BundleWriter, fields: list[IndexField]) -> list[IndexField]:
         for column, parts in self._hashed.items():

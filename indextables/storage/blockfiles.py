@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 
 from indextables.storage.deleting import remove_file
+from indextables.storage.machine import explained
 from indextables.storage.paths import is_temporary, temporary_name
 
 _MAGIC = b"ITXBLK01"
@@ -166,13 +167,15 @@ class BlockFolder:
 
     def flush(self) -> Usage:
         """Remove every block; what was removed."""
-        removed = [block for block in self._scan() if self._remove(block)]
+        with explained(folder=self.path):
+            removed = [block for block in self._scan() if self._remove(block)]
         with self._lock:
             self._used_bytes = None
         return _usage(removed)
 
     def usage(self) -> Usage:
-        return _usage(list(self._scan()))
+        with explained(folder=self.path):
+            return _usage(list(self._scan()))
 
     def _scan(self) -> Iterator[_Block]:
         for folder in _entries(self.path):
@@ -191,11 +194,12 @@ class BlockFolder:
             if self._used_bytes is not None:
                 self._used_bytes += added
             others_may_have_written = self._added_since_scan > self.max_bytes // _RESCAN_SHARE
-            if self._used_bytes is None or others_may_have_written:
-                self._used_bytes = sum(block.size for block in self._scan())
-                self._added_since_scan = 0
-            if self._used_bytes > self.max_bytes:
-                self._evict()
+            with contextlib.suppress(OSError):  # not listed now: what was counted still counts
+                if self._used_bytes is None or others_may_have_written:
+                    self._used_bytes = sum(block.size for block in self._scan())
+                    self._added_since_scan = 0
+                if self._used_bytes > self.max_bytes:
+                    self._evict()
 
     def _evict(self) -> None:
         blocks = sorted(self._scan(), key=lambda block: block.used_at)
@@ -220,10 +224,11 @@ class BlockFolder:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder; one that is not there is empty, one that cannot be listed is not."""
     try:
         with os.scandir(folder) as found:
             return list(found)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

@@ -9,8 +9,9 @@ So the chain is walked for an HTTP status or a known type, nearest first, and ma
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from enum import Enum
+
+from indextables.storage.machine import chain, ran_out
 
 
 class Verdict(Enum):
@@ -18,6 +19,7 @@ class Verdict(Enum):
     EXISTS = "the condition of a create failed"
     OUT_OF_RANGE = "the object is shorter than the asked range"
     REFUSED = "definitely not done, and asking again will not help"
+    MACHINE = "this machine ran out of descriptors, memory or space: perhaps done"
     TRANSIENT = "no answer, or one that may change: perhaps done"
     UNKNOWN = "an error of a kind nobody foresaw: perhaps done"
 
@@ -70,16 +72,6 @@ def classify(error: BaseException) -> Verdict:
     return _by_origin(error)
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, then what it was raised from, each once."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
-
-
 def _of_one(error: BaseException) -> Verdict | None:
     if isinstance(error, FileNotFoundError):
         return Verdict.MISSING
@@ -122,6 +114,8 @@ def _as_status(value: object) -> int | None:
 
 
 def _by_origin(error: BaseException) -> Verdict:
+    if any(map(ran_out, chain(error))):
+        return Verdict.MACHINE
     for current in chain(error):
         if isinstance(current, PermissionError) or (
             isinstance(current, OSError) and current.errno in (errno.EACCES, errno.EPERM)

@@ -32,15 +32,20 @@ from indextables.errors import (
     CommitConflictError,
     CommitFailedError,
     CommitStateUnknownError,
+    IndexTablesError,
+    MachineError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
 from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
+from indextables.storage.machine import machine_error
 from indextables.storage.retry import Backoff
 
 EMPTY = None
+_NO_ANSWER = (StorageError, MachineError, MemoryError)
+"""A question that was not answered; a commit may have landed, so none of these ends the asking."""
 
 
 @dataclass(slots=True)
@@ -52,7 +57,7 @@ class _Patience:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     pauses: Iterator[float]
-    last_error: StorageError | None = field(default=None)
+    last_error: Exception | None = field(default=None)
 
     def wait(self) -> None:
         """Pause before the next try, or end in ``CommitStateUnknownError``."""
@@ -91,11 +96,9 @@ def commit_slot(
         except (ObjectExistsError, AmbiguousWriteError) as error:
             may_have_landed = True
             patience.last_error = error
-        except StorageError as error:
+        except _NO_ANSWER as error:
             if not may_have_landed:
-                raise CommitFailedError(
-                    f"the store refused the commit: {error.message}", path=path, hint=error.hint
-                ) from error
+                raise _refused(path, error) from error
             patience.last_error = error
         found = _read_back(store, path, patience)
         if found is not EMPTY:
@@ -105,6 +108,17 @@ def commit_slot(
         patience.wait()
 
 
+def _refused(path: str, error: Exception) -> CommitFailedError:
+    """Why nothing was written."""
+    if isinstance(error, StorageError):
+        text, hint = f"the store refused the commit: {error.message}", error.hint
+    else:
+        short = machine_error(error) or error
+        text = f"the commit was not written: {getattr(short, 'message', short)}"
+        hint = short.hint if isinstance(short, IndexTablesError) else None
+    return CommitFailedError(text, path=path, hint=hint)
+
+
 def _read_back(store: Store, path: str, patience: _Patience) -> bytes | None:
     """What the slot holds, ``EMPTY`` when nothing; asked until the store answers."""
     while True:
@@ -112,7 +126,7 @@ def _read_back(store: Store, path: str, patience: _Patience) -> bytes | None:
             return store.read(path)
         except ObjectNotFoundError:
             return EMPTY
-        except StorageError as error:
+        except _NO_ANSWER as error:
             patience.last_error = error
         patience.wait()
 
@@ -127,7 +141,7 @@ def _refuse_if_overtaken(
             if not overtaken():
                 return
             break
-        except StorageError as error:
+        except _NO_ANSWER as error:
             patience.last_error = error
         patience.wait()
     if may_have_landed:

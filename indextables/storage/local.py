@@ -37,6 +37,7 @@ from indextables.errors import (
 )
 from indextables.storage.base import Capabilities, ObjectInfo, Store
 from indextables.storage.deleting import remove_file
+from indextables.storage.machine import machine_error
 from indextables.storage.options import FSYNC, flag
 from indextables.storage.paths import is_temporary, safe_folder, safe_path, temporary_name
 from indextables.storage.ranges import check_length, check_range
@@ -180,7 +181,7 @@ class LocalStore(Store):
 
     def _replace(self, path: str, fill: Callable[[int], None]) -> None:
         full = self._full(path)
-        with _as_storage_error(path, "write"):
+        with _as_storage_error(path, "write", os.path.dirname(full)):
             folder = self._make_parents(full)
             with _temporary(folder, fill, self._fsync) as temporary:
                 _drop_checksum(full)
@@ -190,7 +191,7 @@ class LocalStore(Store):
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         full = self._full(path)
-        with _as_storage_error(path, "create"):
+        with _as_storage_error(path, "create", os.path.dirname(full)):
             folder = self._make_parents(full)
             with _temporary(folder, lambda fd: _write_all(fd, data), True) as temporary:
                 if not os.path.lexists(full):
@@ -253,12 +254,14 @@ def local_root(uri: str) -> str:
 
 
 @contextlib.contextmanager
-def _as_storage_error(path: str, action: str) -> Iterator[None]:
+def _as_storage_error(path: str, action: str, folder: str | None = None) -> Iterator[None]:
     try:
         yield
     except StorageError:
         raise
     except OSError as error:
+        if (short := machine_error(error, path=path, folder=folder)) is not None:
+            raise short from error
         if error.errno in _MISSING and action not in _WRITES:
             raise ObjectNotFoundError("no such object", path=path) from error
         raise StorageError(f"cannot {action}: {error.strerror or error}", path=path) from error

@@ -24,6 +24,7 @@ from indextables.errors import (
     ConfigError,
     CorruptFileError,
     IndexTablesError,
+    MachineError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
@@ -33,6 +34,7 @@ from indextables.errors import (
 from indextables.storage.base import Capabilities, ObjectInfo, Store
 from indextables.storage.classify import Verdict, classify
 from indextables.storage.clients import shared_client
+from indextables.storage.machine import machine_error
 from indextables.storage.options import CONNECT_TIMEOUT, OURS, RETRIES, TIMEOUT
 from indextables.storage.paths import is_temporary, safe_folder, safe_path
 from indextables.storage.ranges import check_length, check_range
@@ -194,6 +196,8 @@ class ObjectStore(Store):
             return _create_failure(verdict, text, where)
         if verdict is Verdict.MISSING and action in ("read", "stat"):
             return ObjectNotFoundError("no such object", path=where)
+        if verdict is Verdict.MACHINE:
+            return machine_error(error, path=where) or MachineError(text, path=where)
         if verdict is Verdict.OUT_OF_RANGE:
             return CorruptFileError("the file is shorter than the asked range", path=where)
         if verdict is Verdict.TRANSIENT:
@@ -241,6 +245,8 @@ class ObjectStore(Store):
         makes = [partial(self._get, key) for key in keys.values()]
         outcomes = self._repeat_all(builtins.list(keys), makes, max(1, parallelism))
         for path, outcome in zip(keys, outcomes, strict=True):
+            if isinstance(outcome, MachineError):
+                raise outcome
             answers[path] = cast("bytes | StorageError", outcome)
         return [answers[path] for path in paths]
 
@@ -352,7 +358,7 @@ async def _gather(calls: Sequence[Call[T]], parallelism: int) -> builtins.list[T
 def _create_failure(verdict: Verdict, text: str, where: str) -> StorageError:
     if verdict is Verdict.EXISTS:
         return ObjectExistsError("an object is already there", path=where)
-    if verdict in (Verdict.TRANSIENT, Verdict.UNKNOWN):
+    if verdict in (Verdict.TRANSIENT, Verdict.UNKNOWN, Verdict.MACHINE):
         return AmbiguousWriteError(f"nobody knows whether it was created: {text}", path=where)
     return StorageError(f"cannot create: {text}", path=where, hint=_hint(verdict))
 

@@ -1,4 +1,4 @@
-"""Test doubles that wrap a real store: one records the calls, one makes them fail.
+"""Test doubles that wrap a real store: one records the calls, others make them fail.
 
 ``RecordingStore`` lists every call, so that a test asserts *which* requests a plan costs, and
 accounts a simulated latency per round trip. ``FaultyStore`` follows a plan of faults: a call
@@ -34,6 +34,7 @@ __all__ = [
     "FaultyStore",
     "RandomFaults",
     "RecordingStore",
+    "ShortStore",
     "UnconditionalStore",
     "WrappedStore",
     "fault_points",
@@ -190,6 +191,36 @@ def _failure(kind: FaultKind, call: Call) -> StorageError:
     if conditional:
         return StorageError("injected: refused", path=call.path)
     return TransientStorageError("injected: the store failed", path=call.path)
+
+
+class ShortStore(WrappedStore):
+    """On a machine that ran short: some calls on paths with some ending fail, as ``error`` says.
+
+    A local store looks remote, so that reading a split is a call too.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        error: Callable[[], BaseException],
+        *,
+        ops: frozenset[str] = READS,
+        suffix: str = ".split",
+    ) -> None:
+        super().__init__(inner)
+        self._error = error
+        self._ops = ops
+        self._suffix = suffix
+        self.failed = 0
+
+    def _around(self, call: Call, run: Callable[[], T]) -> T:
+        if call.op in self._ops and call.path.endswith(self._suffix):
+            self.failed += 1
+            raise self._error()
+        return run()
+
+    def local_path(self, path: str) -> str | None:
+        return None
 
 
 class UnconditionalStore(WrappedStore):

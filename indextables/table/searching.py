@@ -130,7 +130,7 @@ def _fetch(
         parts += _rows(table, splits[number], rows, names)
     wide = pa.schema([table.schema.field(n) for n in names])
     found = pa.Table.from_batches(parts, schema=wide)
-    found = found.take([places[(h.split, h.row)] for h in top])
+    found = found.take(pa.array([places[(h.split, h.row)] for h in top], pa.int64()))
     result = found.select(schema.names)
     result = result.append_column(SCORE, pa.array([h.score for h in top], pa.float32()))
     if snippet:

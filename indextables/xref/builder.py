@@ -29,7 +29,7 @@ from indextables.storage.deleting import Kind
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.paths import new_xref_id, xref_path
 from indextables.xref.rebuild import PlannedXRef, XRefRebuildPlan, evaluate_xref_rebuild
-from indextables.xref.sources import source_filter
+from indextables.xref.sources import gathered
 
 LOG = logging.getLogger("indextables.xref")
 MOST_ROUNDS = 5
@@ -223,10 +223,7 @@ class XRefBuildManager:
         workers = self.config["xref.build.parallelism"] or min(8, 2 * (os.cpu_count() or 1))
 
         def one(add: AddFile) -> SourceFilter | IndexTablesError:
-            try:
-                return source_filter(self.log.store, add, self.config, kind)
-            except IndexTablesError as error:
-                return error
+            return gathered(self.log.store, add, self.config, kind)
 
         with ThreadPoolExecutor(workers, thread_name_prefix="indextables-xref") as pool:
             yield from pool.map(one, adds)

@@ -225,7 +225,7 @@ class XRefQueryRouter:
             return coming.result(timeout=max(0.0, deadline - time.monotonic()))
         except FutureTimeoutError:
             report.failed.append(f"{action.path} (timed out)")
-        except (IndexTablesError, OSError) as error:
+        except (IndexTablesError, OSError, MemoryError) as error:
             if not self.config["xref.query.fallbackOnError"]:
                 raise
             report.failed.append(f"{action.path} ({error})")

@@ -20,6 +20,7 @@ from indextables.mapping import DocMapping, FieldMapping
 from indextables.native import BinaryFuse8, BinaryFuse16
 from indextables.splits.reader import SplitReader
 from indextables.storage.base import Store
+from indextables.storage.machine import refuse_to_judge
 from indextables.types import schema_to_json
 from indextables.xref.file import SourceFilter
 
@@ -56,6 +57,19 @@ def source_filter(store: Store, add: AddFile, config: Config, filter_type: str) 
         mapping=mapping.to_json(),
         schema=schema_to_json(info.schema),
     )
+
+
+def gathered(
+    store: Store, add: AddFile, config: Config, filter_type: str
+) -> SourceFilter | IndexTablesError:
+    """The filter, or why the split stays uncovered; what is no fault of the split is raised."""
+    try:
+        return source_filter(store, add, config, filter_type)
+    except (IndexTablesError, OSError, MemoryError) as error:
+        refuse_to_judge(error, path=add.path)
+        if isinstance(error, IndexTablesError):
+            return error
+        raise
 
 
 def _rebuild(reader: SplitReader, mapping: DocMapping, filter_type: str) -> Any:

@@ -18,6 +18,7 @@ from indextables.errors import (
     AmbiguousWriteError,
     CommitFailedError,
     ConfigError,
+    MachineError,
     ObjectExistsError,
     StorageError,
     UnsupportedStoreError,
@@ -82,7 +83,7 @@ def test_a_full_disk_is_definite_and_leaves_nothing(
     store.put("a", b"old")
     monkeypatch.setattr(os, "fsync", failing_with(errno.ENOSPC))
     for call in (lambda: store.put("a", b"new"), lambda: store.put_if_absent("b", b"new")):
-        with pytest.raises(StorageError, match="No space left"):
+        with pytest.raises(MachineError, match=f"no space left in {tmp_path}"):
             call()
     assert store.read("a") == b"old"
     assert os.listdir(tmp_path) == ["a"]
