@@ -175,7 +175,10 @@ def _unescaped(body: str) -> str:
 
 
 def _whole_characters(text: str) -> str:
-    """Two escaped halves of a surrogate pair are one character; a half alone becomes ``U+FFFD``."""
+    """Two escaped halves of a surrogate pair are one character; a half alone is none."""
     if text.isascii():
         return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise ValueError("half of a surrogate pair is no character") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from indextables.errors import CommandSyntaxError
+from indextables.errors import CommandSyntaxError, require_characters
 from indextables.expr.lexer import Token, first_bad, tokenize
 from indextables.sql import commands as c
 
@@ -75,6 +75,7 @@ def _is_count(digits: str) -> bool:
 
 class _Parser:
     def __init__(self, text: str) -> None:
+        require_characters(text)
         self.text = text
         self.tokens = tokenize(text)
         if (bad := first_bad(self.tokens)) is not None:
