@@ -3,6 +3,9 @@
 ``INDEXTABLES_PROGRESS`` is ``auto`` (default), ``bar``, ``lines`` or ``off``. Inside a Spark worker
 it is always off. The bar needs ``rich``, which is imported only when a bar is really shown. Lines
 come also while one part takes long: a thread looks at the clock.
+
+``total`` counts the same parts as ``advance``. Who learns the size of the work only as it goes says
+``expect``; a total never stays below what is done.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from indextables.printable import on_one_line
+
 LOG = logging.getLogger("indextables")
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -24,12 +29,18 @@ class Progress:
     """One piece of work; call ``advance`` as parts of it are done."""
 
     def __init__(self, label: str, total: int | None) -> None:
-        self.label = label
+        self.label = on_one_line(label)
         self.total = total
         self.done = 0
 
     def advance(self, parts: int = 1, note: str = "") -> None:
         self.done += parts
+        if self.total is not None:
+            self.total = max(self.total, self.done)
+
+    def expect(self, parts: int) -> None:
+        """So many parts more than known before: work that shows its size as it goes."""
+        self.total = (self.total or 0) + parts
 
     def close(self) -> None:
         """The work ended, well or not."""
@@ -68,7 +79,7 @@ class _Lines(Progress):
 
     def _print(self, now: float, note: str) -> None:
         of = f"/{self.total:,}" if self.total is not None else ""
-        tail = f" {note}" if note else ""
+        tail = f" {on_one_line(note)}" if note else ""
         text = f"{self.label}: {self.done:,}{of} after {now - self._started:.0f} s{tail}"
         print(text, file=sys.stderr, flush=True)
 
@@ -81,20 +92,26 @@ class _Bar(Progress):
         from rich.progress import Progress as RichProgress
 
         self._rich: Any = RichProgress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=False,
         )
-        self._task = self._rich.add_task(label, total=total)
+        self._task = self._rich.add_task(self.label, total=total)
         self._rich.start()
 
     def advance(self, parts: int = 1, note: str = "") -> None:
         super().advance(parts, note)
-        description = f"{self.label} {note}" if note else self.label
-        self._rich.update(self._task, advance=parts, description=description)
+        description = f"{self.label} {on_one_line(note)}" if note else self.label
+        self._rich.update(
+            self._task, completed=self.done, total=self.total, description=description
+        )
+
+    def expect(self, parts: int) -> None:
+        super().expect(parts)
+        self._rich.update(self._task, total=self.total)
 
     def close(self) -> None:
         self._rich.stop()

@@ -76,6 +76,27 @@ def data_dir() -> Path:
     return DATA
 
 
+# The tables written by JVM IndexTables that tests read. Other folders beside them are not ours to
+# judge: nothing in the tests walks the folder.
+INTEROP_TABLES = (
+    "01_single_write",
+    "02_five_appends",
+    "03_with_removes",
+    "04_partitioned",
+    "06_schema_dedup",
+    "07_two_writes_no_checkpoint",
+    "09_partitioned_multi_append",
+    "11_mixed_operations",
+    "14_after_merge",
+)
+
+
+@pytest.fixture(scope="session")
+def interop_tables(interop_dir: Path) -> list[Path]:
+    """The folder of each table in ``INTEROP_TABLES``."""
+    return [interop_dir / name for name in INTEROP_TABLES]
+
+
 @pytest.fixture(scope="session")
 def interop_dir() -> Path:
     """Tables written by JVM IndexTables; absent on machines without them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "indextables"
 
-FLOOR = {"errors", "config", "types", "mapping", "progress", "__version__"}
+FLOOR = {"errors", "config", "types", "mapping", "printable", "progress", "__version__"}
 RANK = {
     "native": 0,
     "storage": 1,
@@ -95,6 +96,16 @@ def test_every_kernel_has_declarations_and_stubs() -> None:
     for source in (ROOT / "pyx").glob("*.pyx"):
         for suffix in (".pxd", ".pyi"):
             assert source.with_suffix(suffix).exists(), f"{source.name} lacks its {suffix}"
+
+
+def test_tests_name_the_shared_tables_they_read() -> None:
+    """A folder that stands beside the tables of other writers is no table of theirs."""
+    walk = re.compile(
+        r"(?:interop_dir|SHARED)\b[^\n]*\.(?:iterdir|glob|rglob)\(|(?:listdir|scandir|walk)\((?:interop_dir|SHARED)\b"
+    )
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        found = None if file == Path(__file__) else walk.search(file.read_text())
+        assert found is None, f"{file.relative_to(ROOT)}: {found and found[0]}"
 
 
 def test_import_is_light() -> None:

@@ -49,10 +49,9 @@ class Context:
 
     def say(self, text: str) -> None:
         """Print text that is no table, wrapped to the screen."""
-        from indextables.cli.output import terminal_width
-        from indextables.cli.screens import paragraphs
+        from indextables.cli.output import say
 
-        print(text if self.wide else paragraphs(text, terminal_width()))
+        say(text, self.wide)
 
     def emit_table(self, table: Any) -> None:
         self.emit(table.to_pylist())

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from indextables.cli.app import EXIT_DAMAGE, Context, cli
+from indextables.sql import commands as c
 
 PATH = click.argument("path")
 VERSION = click.option("--version", "-v", "at", type=int, default=None, help="At this version.")
@@ -16,14 +17,19 @@ DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be d
 WHERE = click.option("--where", default=None, help="Predicate on partition columns.")
 
 
-def _quoted(path: str) -> str:
-    return "'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _run(obj: Context, command: c.Command) -> None:
+    obj.emit_table(_result(obj, command))
 
 
-def _sql(obj: Context, text: str) -> Any:
-    from indextables.sql import execute
+def _result(obj: Context, command: c.Command) -> Any:
+    """The rows of a command, run as it is: a name is never spelled as SQL and read again."""
+    from indextables.sql.executor import Session, run_command
 
-    return execute(text, None, obj.storage_options, obj.settings)
+    return run_command(command, Session(None, obj.storage_options, obj.settings))
+
+
+def _named(path: str) -> c.TableName:
+    return c.TableName(path=path)
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -160,7 +166,7 @@ def count(obj: Context, path: str, predicate: str | None, at: int | None) -> Non
     if obj.as_json:
         obj.emit([{"count": rows}])
     else:
-        print(rows)
+        obj.say(str(rows))
 
 
 @cli.command()
@@ -177,8 +183,14 @@ def explain(
     plan = obj.table(path, at).plan(predicate)
     if why:
         obj.say(plan.why(why))
-    elif obj.as_json or shape != "text":
-        print(plan.explain("json" if obj.as_json else shape))
+    elif obj.as_json or shape == "json":
+        from indextables.cli.output import show_json
+
+        show_json(plan.explain("json"))
+    elif shape == "html":
+        from indextables.cli.output import show
+
+        show(plan.explain("html"))
     else:
         obj.say(plan.explain("text"))
 
@@ -210,7 +222,7 @@ def search(
 @click.pass_obj
 def stats(obj: Context, path: str) -> None:
     """Which columns have statistics, in how many splits."""
-    obj.emit_table(_sql(obj, f"DESCRIBE INDEXTABLES STATS COVERAGE {_quoted(path)}"))
+    _run(obj, c.DescribeStatsCoverage(_named(path)))
 
 
 # -- looking after it ----------------------------------------------------------------------------
@@ -290,7 +302,7 @@ def purge(
 @click.pass_obj
 def checkpoint(obj: Context, path: str) -> None:
     """Write a checkpoint of the newest version."""
-    obj.emit_table(_sql(obj, f"CHECKPOINT INDEXTABLES {_quoted(path)}"))
+    _run(obj, c.Checkpoint(_named(path)))
 
 
 @cli.command()
@@ -298,7 +310,7 @@ def checkpoint(obj: Context, path: str) -> None:
 @click.pass_obj
 def compact(obj: Context, path: str) -> None:
     """Write a checkpoint with its manifests rewritten."""
-    obj.emit_table(_sql(obj, f"COMPACT INDEXTABLES {_quoted(path)}"))
+    _run(obj, c.Checkpoint(_named(path), compact=True))
 
 
 @cli.command("drop-partitions")
@@ -357,8 +369,7 @@ def truncate(obj: Context, path: str, dry_run: bool) -> None:
 @click.pass_obj
 def repair(obj: Context, source: str, target: str) -> None:
     """Write a fresh log at TARGET of the splits of SOURCE that still exist."""
-    text = f"REPAIR INDEXFILES TRANSACTION LOG {_quoted(source)} AT LOCATION {_quoted(target)}"
-    obj.emit_table(_sql(obj, text))
+    _run(obj, c.RepairLog(source, target))
 
 
 @cli.command()
@@ -366,7 +377,9 @@ def repair(obj: Context, source: str, target: str) -> None:
 @click.pass_obj
 def sql(obj: Context, text: str) -> None:
     """Run one of our SQL commands."""
-    obj.emit_table(_sql(obj, text))
+    from indextables.sql.parser import parse
+
+    _run(obj, parse(text))
 
 
 @cli.command()
@@ -411,7 +424,7 @@ def xref_build(obj: Context, path: str, where: str | None, force: bool, dry_run:
 @click.pass_obj
 def xref_list(obj: Context, path: str) -> None:
     """The cross-references, live and retired, and their coverage."""
-    obj.emit_table(_sql(obj, f"DESCRIBE INDEXTABLES TRANSACTION LOG {_quoted(path)} XREFS"))
+    _run(obj, c.DescribeLog(_named(path), xrefs=True))
 
 
 @xref.command("coverage")
@@ -434,7 +447,7 @@ def index() -> None:
 @click.pass_obj
 def index_create(obj: Context, path: str, column: str) -> None:
     """Define an index and build it for all splits."""
-    obj.emit_table(_sql(obj, f"CREATE INDEX ON {_quoted(path)} (`{column}`)"))
+    _run(obj, c.CreateIndex(_named(path), (column,)))
 
 
 @index.command("drop")
@@ -443,7 +456,7 @@ def index_create(obj: Context, path: str, column: str) -> None:
 @click.pass_obj
 def index_drop(obj: Context, path: str, column: str) -> None:
     """Forget an index."""
-    obj.emit_table(_sql(obj, f"DROP INDEX ON {_quoted(path)} (`{column}`)"))
+    _run(obj, c.DropIndex(_named(path), (column,)))
 
 
 @index.command("build")
@@ -452,8 +465,7 @@ def index_drop(obj: Context, path: str, column: str) -> None:
 @click.pass_obj
 def index_build(obj: Context, path: str, dry_run: bool) -> None:
     """Build the defined indexes where they are missing."""
-    tail = " DRY RUN" if dry_run else ""
-    obj.emit_table(_sql(obj, f"INDEX SPLITS FOR {_quoted(path)}{tail}"))
+    _run(obj, c.IndexSplits(_named(path), dry_run=dry_run))
 
 
 @index.command("list")
@@ -461,7 +473,7 @@ def index_build(obj: Context, path: str, dry_run: bool) -> None:
 @click.pass_obj
 def index_list(obj: Context, path: str) -> None:
     """The defined indexes and their coverage; --wide and --json: split by split."""
-    found = _sql(obj, f"DESCRIBE INDEXTABLES INDEXES {_quoted(path)}")
+    found = _result(obj, c.DescribeIndexes(_named(path)))
     if obj.as_json or obj.wide:
         obj.emit_table(found)
         return

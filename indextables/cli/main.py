@@ -3,49 +3,93 @@
 Exit codes: 0 it worked; 1 an error, told on standard error with its code; 2 wrong usage (unknown
 option, malformed argument); 3 DOCTOR found damage; 130 interrupted. Everything runs in this
 process; no Spark is needed. ``--json`` prints machine-readable output everywhere.
+
+Errors, log lines and tracebacks leave as everything else does: what a terminal would obey in them
+is shown (``output``). An argument that is not UTF-8 is wrong usage: no table holds such a name.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Sequence
 
 import click
 
 from indextables.cli import commands  # noqa: F401
 from indextables.cli.app import EXIT_ERROR, EXIT_INTERRUPTED, cli
 from indextables.errors import IndexTablesError
+from indextables.printable import PrintableFormatter
 
 
 def main(argv: list[str] | None = None) -> None:
     """Entry point: errors of ours become one clear message and exit code 1."""
+    _make_log_lines_printable()
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = cli.main(args=_hoisted(argv), prog_name="indextables", standalone_mode=False)
+        _require_utf8(given)
+        code = cli.main(args=_hoisted(given), prog_name="indextables", standalone_mode=False)
     except click.exceptions.Abort:
         code = EXIT_INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        _tell(_usage(error))
         code = error.exit_code
     except IndexTablesError as error:
         _tell(f"error: {error}")
         code = EXIT_ERROR
     except (KeyboardInterrupt, BrokenPipeError):
         code = EXIT_INTERRUPTED
+    except Exception:
+        _tell_traceback()
+        code = EXIT_ERROR
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _tell(text: str) -> None:
-    from indextables.cli.output import terminal_width
-    from indextables.cli.screens import paragraphs
+    from indextables.cli.output import say
 
-    print(paragraphs(text, terminal_width(sys.stderr)), file=sys.stderr)
+    say(text, stream=sys.stderr)
+
+
+def _tell_traceback() -> None:
+    """An error nobody foresaw: everything that helps to find it, nothing a terminal obeys."""
+    import traceback
+
+    from indextables.cli.output import show
+
+    show(traceback.format_exc().rstrip(), sys.stderr)
+
+
+def _usage(error: click.ClickException) -> str:
+    """How the command is used, where that is known, and what was wrong."""
+    context = getattr(error, "ctx", None)
+    lines = [f"Error: {error.format_message()}"]
+    if context is not None:
+        help_option = f"{context.command_path} {context.help_option_names[0]}"
+        lines = [context.get_usage(), f"Try '{help_option}' for help.", "", *lines]
+    return "\n".join(lines)
+
+
+def _require_utf8(words: Sequence[str]) -> None:
+    """Bytes that are no UTF-8 reach Python as halves of surrogate pairs."""
+    for word in words:
+        try:
+            word.encode("utf-8")
+        except UnicodeEncodeError:
+            raise click.UsageError(f"not UTF-8: argument '{word}'") from None
+
+
+def _make_log_lines_printable() -> None:
+    """Python's own way to tell warnings where nobody set up logging."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PrintableFormatter())
 
 
 _WITH_VALUE = ("--limit", "-n", "--storage-option", "--set")
 
 
-def _hoisted(argv: list[str] | None) -> list[str]:
+def _hoisted(given: list[str]) -> list[str]:
     """Global options may stand anywhere: move them before the command."""
-    given = list(sys.argv[1:] if argv is None else argv)
     front: list[str] = []
     rest: list[str] = []
     i = 0

@@ -5,6 +5,10 @@ underscores, long or nested cells are cut in the middle; numbers and moments nev
 last column of prose is wrapped. Rows that still do not fit, and a single row, are shown as lists of
 fields. Columns that rarely matter, the table's own path among them, are left out. ``--wide`` lifts
 all of this: every column, nothing cut.
+
+Everything the command prints leaves through ``show``, ``say`` or ``show_json``, so nothing that
+came from data can give orders to the terminal (``printable``). Cells and headings are escaped
+before they are measured, line breaks too.
 """
 
 from __future__ import annotations
@@ -17,9 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TextIO
 
-from indextables.cli.screens import chosen, cut, summed_up
+from indextables.cli.screens import chosen, cut, paragraphs, summed_up
+from indextables.printable import on_one_line, printable, printable_json
 
 WIDEST_CELL = 60
 READABLE = 30
@@ -38,15 +43,31 @@ def emit(
 ) -> None:
     """Print rows in the asked form."""
     if as_json:
-        print(json.dumps(list(rows), indent=2, default=plain, ensure_ascii=False))
+        show_json(json.dumps(list(rows), indent=2, default=plain, ensure_ascii=False))
         return
     found, sentences = summed_up(rows)
     if found:
-        print(screen(found, wide))
+        show(screen(found, wide))
     elif not sentences:
-        print(empty)
+        show(empty)
     for sentence in sentences:
-        print(f"\n{sentence}" if found else sentence)
+        show(f"\n{sentence}" if found else sentence)
+
+
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print text; what a terminal would obey is shown instead."""
+    print(printable(text), file=stream or sys.stdout)
+
+
+def say(text: str, wide: bool = False, stream: TextIO | None = None) -> None:
+    """Print text that is no table, wrapped to the screen."""
+    escaped = printable(text)
+    show(escaped if wide else paragraphs(escaped, terminal_width(stream)), stream)
+
+
+def show_json(text: str) -> None:
+    """Print JSON text."""
+    print(printable_json(text))
 
 
 def screen(rows: Sequence[dict[str, Any]], wide: bool = False) -> str:
@@ -88,15 +109,15 @@ def text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, dict):
-        return ", ".join(f"{name}={text(item)}" for name, item in value.items()) or "-"
+        return ", ".join(f"{text(name)}={text(item)}" for name, item in value.items()) or "-"
     if isinstance(value, list | tuple):
-        return json.dumps(value, default=plain, ensure_ascii=False)
-    return " ".join(str(value).split())
+        return printable_json(json.dumps(value, default=plain, ensure_ascii=False))
+    return on_one_line(" ".join(str(value).split()))
 
 
 def record(row: dict[str, Any], most: int) -> str:
     """One row as a list of fields; metrics among them, prose is wrapped."""
-    flat = dict(flatten(row))
+    flat = {on_one_line(name): value for name, value in flatten(row)}
     width = max(map(len, flat), default=0)
     room = max(20, most - width - 2)
     lines = []
@@ -144,6 +165,7 @@ class Column:
     values: list[Any]
 
     def __post_init__(self) -> None:
+        self.name = on_one_line(self.name)
         self.cells = [text(v).removeprefix(PREFIX) for v in self.values]
         self.is_number = all(isinstance(v, int | float | None) for v in self.values)
         self.is_nested = any(isinstance(v, dict | list | tuple) for v in self.values)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from indextables.errors import EvaluationError
 from indextables.expr import timetext
 from indextables.expr.casting import physical_values
-from indextables.expr.javaregex import to_python_regex
+from indextables.expr.javaregex import to_regex
 
 _DAY = timetext.DAY_MICROS
 _UNIT_MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
@@ -85,8 +85,7 @@ def concat(*parts: pa.Array) -> pa.Array:
 
 
 def rlike(values: pa.Array, pattern: str) -> pa.Array:
-    regex = to_python_regex(pattern)
-    return by_distinct(values, pa.bool_(), lambda text: regex.search(text) is not None)
+    return to_regex(pattern).found_in(values)
 
 
 def add(left: pa.Array, right: pa.Array) -> pa.Array:

@@ -1,11 +1,10 @@
 """A Spark SQL predicate as text becomes a filter.
 
 sqlglot parses Spark's dialect; three things are done here first, because only here they are exact.
-String literals are read by Spark's own rules (backslash escapes, ``''`` for a quote, ``\\%`` and
-``\\_`` left alone for LIKE, ``r'...'`` raw, double quotes too) and handed to the parser as
-numbered stand-ins, so no quote or escape inside them can be misread. The infix operators
+String literals are read by Spark's own rules (``lexer``) and handed to the parser as numbered
+stand-ins, so no quote or escape inside them can be misread. The infix operators
 ``col TEXTSEARCH 'q'``, ``FIELDMATCH`` and ``INDEXQUERY`` (and ``* TEXTSEARCH 'q'``) become the
-functions of the same name. And errors point at the place in the text the user wrote.
+functions of the same name (``infix``). And errors point at the place in the text the user wrote.
 
 A number without exponent is exact (INT, BIGINT or DECIMAL), one with exponent or ``D`` a DOUBLE.
 What this module cannot express is ``Unsupported`` with its text, never dropped. A text that says
@@ -15,28 +14,15 @@ of a script looks like, and "every row" is the most expensive way to misread it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import QuerySyntaxError, require_characters
 from indextables.expr import filters as f
+from indextables.expr import infix
+from indextables.expr.lexer import Token, first_bad, run_of_strings, tokenize
 
-_SCAN = re.compile(
-    r"""(?P<comment>--[^\n]*|/\*.*?\*/)
-      | (?P<name>`(?:[^`]|``)*`)
-      | (?P<string>(?P<prefix>\b[rRxX])?(?P<quote>['"]))""",
-    re.X | re.S,
-)
 SAY_WHICH = "Say which rows are meant; write TRUE, or leave the argument out, for all of them"
-_PART = r"(?:`(?:[^`]|``)*`|[A-Za-z_]\w*)"
-_INFIX = re.compile(
-    rf"(?P<target>\*|{_PART}(?:\s*\.\s*{_PART})*)\s+(?P<negated>NOT\s+)?"
-    r"\b(?P<verb>TEXTSEARCH|FIELDMATCH|INDEXQUERY)\b\s*(?P<query>'\#\d+')?",
-    re.I,
-)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
-_SPECIAL = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-3][0-7]{2}|.)", re.S)
 
 
 @dataclass
@@ -44,13 +30,19 @@ class _Source:
     """The text given to the parser, and the way back to the user's."""
 
     original: str
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
     strings: list[str] = field(default_factory=list)
     anchors: list[tuple[int, int]] = field(default_factory=list)
+    length: int = 0
 
     def emit(self, piece: str, origin: int) -> None:
-        self.anchors.append((len(self.text), origin))
-        self.text += piece
+        self.anchors.append((self.length, origin))
+        self.pieces.append(piece)
+        self.length += len(piece)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
     def origin(self, position: int) -> int:
         """The place in the original of a place in the rewritten text."""
@@ -66,7 +58,7 @@ def parse_predicate(text: str) -> f.Expression:
     if not text.strip():
         raise QuerySyntaxError("the predicate is empty", query=text, hint=SAY_WHICH)
     require_characters(text)
-    source = _rewrite_infix(_lift_strings(text))
+    source = _prepared(text)
     from indextables.expr.sqlconvert import Converter
 
     try:
@@ -115,99 +107,75 @@ def _offset(text: str, line: int | None, column: int | None) -> int:
     return min(before + (column or 0), len(text))
 
 
-def _lift_strings(text: str) -> _Source:
-    """Replace each string literal by a numbered stand-in; drop comments."""
-    source = _Source(text)
+def _prepared(text: str) -> _Source:
+    """The text as the parser gets it: comments dropped, strings lifted, searches as calls."""
+    source, tokens = _Source(text), tokenize(text)
+    if (bad := first_bad(tokens)) is not None:
+        raise source.error(bad.value, bad.start)
     at = 0
-    while match := _SCAN.search(text, at):
-        source.emit(text[at : match.start()], at)
-        at = match.end()
-        if match["comment"]:
-            source.emit(" ", match.start())
-        elif match["name"]:
-            source.emit(match[0], match.start())
-        else:
-            at = _lift_one(source, match)
-    source.emit(text[at:], at)
+    for edit in infix.search_edits(tokens):
+        _refuse_markers(source, tokens[edit.first : edit.end])
+        _emit(source, tokens, range(at, edit.first))
+        _emit_gap(source, tokens, edit.first)
+        for piece in edit.pieces:
+            if isinstance(piece, str):
+                source.emit(piece, tokens[edit.first].start)
+            else:
+                _emit(source, tokens, piece)
+        at = edit.end
+        _emit_gap(source, tokens, at)
+    _emit(source, tokens, range(at, len(tokens) - 1))
     return source
 
 
-def _lift_one(source: _Source, match: re.Match[str]) -> int:
-    text, start = source.original, match.start()
-    prefix = (match["prefix"] or "").lower()
-    value, end = _read_string(source, match.end(), match["quote"], raw=prefix == "r")
-    if prefix == "x":
-        source.emit(f"X'{value}'", start)
-        return end
-    while not prefix and (follower := re.compile(r"\s+(['\"])").match(text, end)):
-        more, end = _read_string(source, follower.end(), follower[1], raw=False)
-        value += more
-    source.emit(f"'#{len(source.strings)}'", start)
-    source.strings.append(value)
+def _refuse_markers(source: _Source, tokens: list[Token]) -> None:
+    marker = next((t for t in tokens if t.kind == "marker"), None)
+    if marker is not None:
+        raise source.error(
+            f"a predicate has no parameters: '{marker.text}'",
+            marker.start,
+            hint="Write the search string itself, in quotes",
+        )
+
+
+def _emit(source: _Source, tokens: list[Token], which: range) -> None:
+    """Hand tokens on as they stand, strings as stand-ins and comments as blanks."""
+    i = which.start
+    while i < which.stop:
+        token = tokens[i]
+        if infix.lacks_its_string(tokens, i):
+            raise source.error(
+                f"{token.upper} needs a quoted search string",
+                tokens[i + 1].start,
+                hint="Write column TEXTSEARCH 'words'",
+            )
+        if i > which.start:
+            _emit_gap(source, tokens, i)
+        if token.upper == "X" and tokens[i + 1].kind == "string":
+            source.emit(_hexadecimal(source, tokens[i + 1]), token.start)
+            i += 2
+        elif token.kind == "string":
+            i = _emit_strings(source, tokens, i)
+        else:
+            source.emit(token.text, token.start)
+            i += 1
+
+
+def _emit_gap(source: _Source, tokens: list[Token], i: int) -> None:
+    """What stands before a token: blanks as they are, comments as one blank."""
+    start = tokens[i - 1].end if i else 0
+    gap = source.original[start : tokens[i].start]
+    source.emit(gap if gap.isspace() or not gap else " ", start)
+
+
+def _emit_strings(source: _Source, tokens: list[Token], first: int) -> int:
+    end = run_of_strings(tokens, first)
+    source.emit(f"'#{len(source.strings)}'", tokens[first].start)
+    source.strings.append("".join(token.value for token in tokens[first:end]))
     return end
 
 
-def _read_string(source: _Source, at: int, quote: str, raw: bool) -> tuple[str, int]:
-    """The value of a literal whose quote was just read, and the place after it."""
-    text, begin = source.original, at
-    pieces: list[str] = []
-    while at < len(text):
-        if text[at] == "\\" and not raw and at + 1 < len(text):
-            escape = _SPECIAL.match(text, at)
-            assert escape is not None
-            try:
-                pieces.append(_unescape(escape[1]))
-            except (ValueError, OverflowError) as error:
-                raise source.error(f"'{escape[0]}' is no character", at) from error
-            at = escape.end()
-        elif text[at] != quote:
-            pieces.append(text[at])
-            at += 1
-        elif not raw and text[at + 1 : at + 2] == quote:
-            pieces.append(quote)
-            at += 2
-        else:
-            return _whole_characters("".join(pieces)), at + 1
-    raise source.error("a string has no closing quote", begin - 1)
-
-
-def _whole_characters(text: str) -> str:
-    """Two escaped halves of a surrogate pair are one character; a half alone becomes ``U+FFFD``."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _unescape(body: str) -> str:
-    if body[0] in "uU" and len(body) > 1:
-        return chr(int(body[1:], 16))
-    if len(body) == 3:
-        return chr(int(body, 8))
-    if body in ("%", "_"):
-        return "\\" + body
-    return _ESCAPES.get(body, body)
-
-
-def _rewrite_infix(source: _Source) -> _Source:
-    """``a TEXTSEARCH 'q'`` becomes ``textsearch(a, 'q')``, ``*`` becomes ``textsearchall('q')``."""
-    result = _Source(source.original, strings=source.strings)
-    at = 0
-    for match in _INFIX.finditer(source.text):
-        if match["target"].upper() in ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE"):
-            continue
-        if match["query"] is None:
-            if source.text[match.end() : match.end() + 1] == "(":
-                continue
-            raise source.error(
-                f"{match['verb'].upper()} needs a quoted search string",
-                source.origin(match.end()),
-                hint="Write column TEXTSEARCH 'words'",
-            )
-        result.emit(source.text[at : match.start()], source.origin(at))
-        verb, query = match["verb"].lower(), match["query"]
-        every = match["target"] == "*"
-        call = f"{verb}all({query})" if every else f"{verb}({match['target']}, {query})"
-        result.emit(f"NOT {call}" if match["negated"] else call, source.origin(match.start()))
-        at = match.end()
-    result.emit(source.text[at:], source.origin(at))
-    return result
+def _hexadecimal(source: _Source, token: Token) -> str:
+    if not all(digit in "0123456789abcdefABCDEF" for digit in token.value):
+        raise source.error(f"X'{token.value}' is not hexadecimal", token.start)
+    return f"X'{token.value}'"

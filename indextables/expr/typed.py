@@ -27,7 +27,7 @@ from indextables.expr.coercion import (
     family,
     is_castable,
 )
-from indextables.expr.javaregex import to_python_regex
+from indextables.expr.javaregex import to_regex
 from indextables.expr.literals import (
     Kind,
     Scalar,
@@ -310,7 +310,7 @@ class Compiler:
 
     def _rlike(self, node: f.RLike) -> Typed:
         child, pattern = self._pattern(node.left, node.right)
-        to_python_regex(pattern)
+        to_regex(pattern)
         return Typed("rlike", pa.bool_(), (child,), value=pattern)
 
     def _affix(self, node: f.Comparison) -> Typed:

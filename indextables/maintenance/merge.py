@@ -95,10 +95,10 @@ class _Merger:
             partition_predicate(self.where, snapshot)
         if snapshot.num_files == 0:
             return self._result("no_action", "Table is empty")
-        total = snapshot.num_files
-        with progress("merge splits", total) as bar:
+        with progress("merge splits", 0) as bar:
             for _ in range(self.config["merge.maxPasses"]):
                 groups = plan_merges(self._candidates(self.log.snapshot()), self.limits)
+                bar.expect(sum(len(group.sources) for group in groups))
                 if not groups or not self._one_pass(groups, bar.advance):
                     break
         if self.tally.groups:

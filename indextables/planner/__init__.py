@@ -5,7 +5,6 @@ from __future__ import annotations
 from indextables.expr import ast, filters
 from indextables.planner.explain import explain
 from indextables.planner.plan import Plan, Planner, plan
-from indextables.planner.query import QueryPart, to_query
 from indextables.planner.report import PlanReport, StageReport
 from indextables.planner.tasks import SplitTask
 from indextables.planner.verdict import CANNOT_MATCH, MAY_MATCH, MUST_MATCH
@@ -17,12 +16,10 @@ __all__ = [
     "Plan",
     "PlanReport",
     "Planner",
-    "QueryPart",
     "SplitTask",
     "StageReport",
     "ast",
     "explain",
     "filters",
     "plan",
-    "to_query",
 ]

@@ -31,6 +31,7 @@ from indextables.expr.predicate import (
 from indextables.mapping import DocMapping
 from indextables.planner.ranges import ranges_of
 from indextables.planner.strings import matches_everything
+from indextables.printable import on_one_line
 
 MOST_VALUES = 6
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -57,7 +58,11 @@ def literal_text(value: Any, dtype: pa.DataType) -> str:
 
 
 def leaf_text(leaf: Leaf) -> str:
-    """One leaf as SQL-like text."""
+    """One leaf as SQL-like text, on one line whatever its values hold."""
+    return on_one_line(_leaf_text(leaf))
+
+
+def _leaf_text(leaf: Leaf) -> str:
     if isinstance(leaf, Compare):
         return f"{leaf.column.name} {leaf.op.value} {literal_text(leaf.value, leaf.column.dtype)}"
     if isinstance(leaf, InSet):

@@ -1,8 +1,9 @@
 """A plan explained: text for a terminal, JSON for programs, a page for a browser.
 
 All three say the same: the filter as a tree with the stages that can use each leaf, the funnel of
-splits with times and bytes, what is left to check, and the tasks. The JSON has a ``formatVersion``;
-fields may be added within one version and are neither renamed nor removed.
+splits with times and bytes, what is left to check and how a split will answer it, in the words of
+the code that does (``splits.access``), and the tasks. The JSON has a ``formatVersion``; fields may
+be added within one version and are neither renamed nor removed.
 
 ``explain(filters)`` without a table types columns by their literals and shows only the tree.
 """
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.errors import PlanningError
-from indextables.expr import ast
 from indextables.expr.predicate import And, Compare, InSet, Or, Predicate, StringMatch
 from indextables.mapping import DocMapping
 from indextables.planner.access import expected_access, index_lines
@@ -28,14 +28,13 @@ from indextables.planner.describe import (
     time_text,
     usable_stages,
 )
-from indextables.planner.query import to_query
 from indextables.planner.tasks import splits_per_task
 
 if TYPE_CHECKING:
     from indextables.planner.plan import Plan
 
 FORMAT = "indextables.plan"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MOST_LISTED = 1000
 FORMATS = ("text", "json", "html")
 
@@ -135,14 +134,12 @@ def task_count(plan: Plan) -> int:
 def to_json(plan: Plan) -> dict[str, Any]:
     """The explanation as plain JSON values."""
     report = plan.report
-    query = to_query(plan.predicate, plan.snapshot.schema, plan.snapshot.table_mapping)
     listed = plan.selection[:MOST_LISTED]
     return {
         "format": FORMAT,
         "formatVersion": FORMAT_VERSION,
         "version": report.version,
         "filter": predicate_json(plan.predicate, plan.snapshot.table_mapping),
-        "query": {"ast": ast.to_json(query.query), "exact": query.exact},
         "funnel": funnel(plan),
         "report": report.to_json(),
         "columns": None if plan.columns is None else list(plan.columns),
@@ -197,13 +194,11 @@ def explain(filters: Any, table: Any = None, format: str = "text") -> str:
     parsed = parse_filters(filters)
     schema = guessed_schema(parsed)
     predicate = bind(parsed, schema, mapping=DocMapping.for_schema(schema))
-    query = to_query(predicate, schema)
     if format == "json":
         body = {
             "format": FORMAT,
             "formatVersion": FORMAT_VERSION,
             "filter": predicate_json(predicate, None),
-            "query": {"ast": ast.to_json(query.query), "exact": query.exact},
         }
         return json.dumps(body, indent=2, ensure_ascii=False)
     if format != "text":

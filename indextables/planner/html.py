@@ -1,4 +1,4 @@
-"""A plan as a web page: the funnel as bars, the filter tree, the query, the splits.
+"""A plan as a web page: the funnel as bars, the filter tree, what is left to check, the splits.
 
 ``page`` is a document of its own, with a search box over the splits (the only script): first those
 that are read, then those that were dropped, each with the stage that dropped it. ``fragment`` is
@@ -7,14 +7,12 @@ for notebooks: the same without the list and without any script. Both load nothi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indextables.expr import ast
 from indextables.expr.predicate import And, Or, Predicate
 from indextables.mapping import DocMapping
 from indextables.planner.access import expected_access
@@ -27,7 +25,6 @@ from indextables.planner.describe import (
 )
 from indextables.planner.explain import funnel, task_count
 from indextables.planner.pagestyle import PAGE_STYLE, SCRIPT, STYLE
-from indextables.planner.query import to_query
 from indextables.planner.verdict import MUST_MATCH
 
 if TYPE_CHECKING:
@@ -45,7 +42,7 @@ def page(plan: Plan) -> str:
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         "<meta name='color-scheme' content='light dark'>"
         f"<title>Plan: {escape(_title(plan))}</title><style>{PAGE_STYLE}{STYLE}</style></head>"
-        f"<body><main class='itplan'>{_body(plan)}{_query(plan)}{_splits(plan)}</main>"
+        f"<body><main class='itplan'>{_body(plan)}{_splits(plan)}</main>"
         f"<script>{SCRIPT}</script></body></html>"
     )
 
@@ -134,17 +131,6 @@ def _residual(plan: Plan) -> str:
     return (
         "<h2>Left to check</h2><table><thead><tr><th class='n'>splits</th><th>predicate</th>"
         f"<th>likely access</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
-
-
-def _query(plan: Plan) -> str:
-    """The query as an index is asked."""
-    asked = to_query(plan.predicate, plan.snapshot.schema, plan.snapshot.table_mapping)
-    text = json.dumps(ast.to_json(asked.query), indent=2, ensure_ascii=False)
-    said = "says all the filter says" if asked.exact else "may find more than the filter asks for"
-    return (
-        f"<details><summary>The query an index is asked; it {said}</summary>"
-        f"<pre>{escape(text)}</pre></details>"
     )
 
 

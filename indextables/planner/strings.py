@@ -99,22 +99,26 @@ def matches_everything(kind: Match, pattern: str, escape: str) -> bool:
 
 
 def like_regex(pattern: str, escape: str) -> re.Pattern[str]:
-    """The pattern as a regular expression over whole strings."""
-    parts: list[str] = []
+    """The pattern as a regular expression over whole strings.
+
+    What stands between two ``%`` has a fixed length, so its first place is the best: an atomic
+    group keeps it and nothing is tried twice.
+    """
+    parts = [""]
     i = 0
     while i < len(pattern):
         char = pattern[i]
         if escape and char == escape and i + 1 < len(pattern):
             i += 1
-            parts.append(re.escape(pattern[i]))
+            parts[-1] += re.escape(pattern[i])
         elif char == "%":
-            parts.append(".*")
-        elif char == "_":
-            parts.append(".")
+            parts.append("")
         else:
-            parts.append(re.escape(char))
+            parts[-1] += "." if char == "_" else re.escape(char)
         i += 1
-    return re.compile("".join(parts), re.DOTALL)
+    first, *middle, last = [*parts, ""] if len(parts) == 1 else parts
+    sought = "".join(f"(?>.*?{part})" for part in middle if part)
+    return re.compile(f"{first}{sought}{'.*' if len(parts) > 1 else ''}{last}", re.DOTALL)
 
 
 def matches(kind: Match, pattern: str, escape: str, value: str) -> bool:

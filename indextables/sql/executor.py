@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.errors import MaintenanceError
+from indextables.expr.lexer import quoted_name
 from indextables.log.log import TransactionLog
 from indextables.maintenance import rows as r
 from indextables.sql import commands as c
@@ -67,7 +68,7 @@ def session_settings(spark: Any) -> dict[str, str]:
 
 def catalog_path(spark: Any, name: c.TableName) -> str:
     """The location of a table the session knows by name."""
-    quoted = ".".join(f"`{part}`" for part in name.parts)
+    quoted = ".".join(map(quoted_name, name.parts))
     for row in spark.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect():
         if row[0] == "Location":
             return str(row[1]).removeprefix("file:")

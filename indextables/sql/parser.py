@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from indextables.errors import CommandSyntaxError
+from indextables.errors import CommandSyntaxError, require_characters
+from indextables.expr.lexer import Token, first_bad, tokenize
 from indextables.sql import commands as c
-from indextables.sql.lexer import Token, tokenize
 
 _OURS = ("INDEXTABLES", "TANTIVY4SPARK")
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -21,9 +21,8 @@ _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def is_command(text: str) -> bool:
     """Is this statement one of ours?"""
-    try:
-        tokens = tokenize(text)
-    except CommandSyntaxError:
+    tokens = tokenize(text)
+    if first_bad(tokens) is not None:
         return False
     words = [t.upper for t in tokens[:3]] + ["", "", ""]
     first, second = words[0], words[1]
@@ -70,10 +69,17 @@ def parse(text: str) -> c.Command:
     return command
 
 
+def _is_count(digits: str) -> bool:
+    return digits.isascii() and digits.isdecimal()
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
+        require_characters(text)
         self.text = text
         self.tokens = tokenize(text)
+        if (bad := first_bad(self.tokens)) is not None:
+            raise CommandSyntaxError(bad.value, text=text, position=bad.start)
         self.at = 0
         self.missed: dict[int, list[str]] = {}
         """Words that would have been understood, by the place they would have had."""
@@ -150,7 +156,7 @@ class _Parser:
         return self.next().value
 
     def integer(self, what: str) -> int:
-        if self.token.kind != "number" or "." in self.token.value:
+        if self.token.kind != "number" or not self.token.value.isdecimal():
             self.fail(f"expected a whole number for {what}", ["a number"])
         return int(self.next().value)
 
@@ -191,7 +197,7 @@ class _Parser:
         token = self.token
         digits = token.value.rstrip("KMGTkmgt")
         unit = token.value[len(digits) :].upper()
-        if token.kind not in ("word", "number") or not digits.isdigit() or len(unit) > 1:
+        if token.kind not in ("word", "number") or not _is_count(digits) or len(unit) > 1:
             self.fail("expected a size", ["bytes", "512M", "1G"])
         self.next()
         return int(digits) * _SIZES[unit]

@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 from indextables.log.moments import moment_of, moment_text
+from indextables.printable import on_one_line
 from indextables.types import type_name
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ def as_text(table: Table) -> str:
     """Name, version, size, columns."""
     s = table.snapshot
     lines = [
-        f"Table {table.path}",
+        f"Table {on_one_line(table.path)}",
         f"  version    {s.version} ({moment(s.timestamp_ms)})",
         f"  splits     {s.num_files:,} with {rows_text(s.num_rows)}, {size_text(s.num_bytes)}",
         f"  columns    {columns_text(table)}",
     ]
     if s.partition_columns:
-        lines.append(f"  partitions {', '.join(s.partition_columns)}")
+        lines.append(f"  partitions {on_one_line(', '.join(s.partition_columns))}")
     return "\n".join(lines)
 
 
@@ -78,7 +79,8 @@ def _role(table: Table, column: str) -> str:
 
 def columns_text(table: Table) -> str:
     fields = list(table.schema)
-    shown = ", ".join(f"{f.name} {type_name(f.type)}" for f in fields[:_SHOWN_COLUMNS])
+    named = (f"{f.name} {type_name(f.type)}" for f in fields[:_SHOWN_COLUMNS])
+    shown = on_one_line(", ".join(named))
     more = len(fields) - _SHOWN_COLUMNS
     return f"{shown}, and {more} more" if more > 0 else shown
 

@@ -132,9 +132,9 @@ class XRefBuildManager:
     def _run(self, plan: XRefRebuildPlan, partition: str, kind: str) -> list[XRefBuildResult]:
         most = self.config["xref.build.maxXRefsPerRun"]
         rows = []
-        total = sum(len(p.sources) for p in plan.to_build)
-        with progress("cross-references", total) as bar:
-            for planned in plan.to_build[: most or None]:
+        chosen = plan.to_build[: most or None]
+        with progress("cross-references", sum(len(p.sources) for p in chosen)) as bar:
+            for planned in chosen:
                 built = self._build_one(planned, kind, bar.advance)
                 if built is not None:
                     count = built.source_split_count

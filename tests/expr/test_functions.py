@@ -15,7 +15,7 @@ from indextables.expr.bind import bind
 from indextables.expr.coercion import NotComputableError
 from indextables.expr.column import col, fieldmatch, lit
 from indextables.expr.evaluate import can_evaluate, evaluate
-from indextables.expr.javaregex import to_python_regex
+from indextables.expr.javaregex import to_regex
 
 BATCH = pa.record_batch(
     {
@@ -322,7 +322,7 @@ def test_texts_that_are_no_times() -> None:
     ],
 )
 def test_java_regex(pattern: str, text: str, found: bool) -> None:
-    assert (to_python_regex(pattern).search(text) is not None) == found
+    assert to_regex(pattern).found_in(pa.array([text, None])).to_pylist() == [found, None]
 
 
 @pytest.mark.parametrize(
@@ -344,4 +344,4 @@ def test_java_regex(pattern: str, text: str, found: bool) -> None:
 )
 def test_java_regex_left_to_spark(pattern: str) -> None:
     with pytest.raises(NotComputableError):
-        to_python_regex(pattern)
+        to_regex(pattern)

@@ -69,6 +69,23 @@ def test_off_in_spark_workers(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("mode", ["off", "lines", "bar"])
+def test_a_total_never_stays_below_what_is_done(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setenv("INDEXTABLES_PROGRESS", mode)
+    monkeypatch.delenv("SPARK_WORKER_REUSE", raising=False)
+    with progress("merge", 0) as bar:
+        bar.expect(3)
+        bar.advance(2)
+        assert (bar.done, bar.total) == (2, 3)
+        bar.expect(2)
+        assert (bar.done, bar.total) == (2, 5)
+        bar.advance(4)
+        assert (bar.done, bar.total) == (6, 6)
+    with progress("unknown", None) as bar:
+        bar.advance(2)
+        assert bar.total is None
+
+
 def test_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INDEXTABLES_PROGRESS", "bar")
     monkeypatch.delenv("SPARK_WORKER_REUSE", raising=False)

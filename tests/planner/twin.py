@@ -73,18 +73,12 @@ def partition_verdict(node: Any, split: Split) -> tuple[int, str]:
         return CANNOT, "partition false"
     if not known:
         return MAY, "partition unreadable"
-    if not isinstance(node, p.NullTest) and value is not None and not comparable(node):
-        return MAY, "partition not comparable"
     answer = column_truth(node, value)
     return (MUST, "partition true") if answer else (CANNOT, "partition false")
 
 
 def matches_all(node: p.StringMatch) -> bool:
     return literal_prefix(node) == "" and not is_covering(node)
-
-
-def comparable(node: Any) -> bool:
-    return not (pa.types.is_binary(node.column.dtype) or pa.types.is_nested(node.column.dtype))
 
 
 def partition_value(text: str, dtype: pa.DataType) -> tuple[Any, bool]:
