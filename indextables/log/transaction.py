@@ -83,6 +83,8 @@ class CommitResult:
     """An earlier run of the same transaction had landed; nothing was written now."""
     checkpoint_error: Exception | None = None
     """Why the checkpoint that was due could not be written; the commit itself stands."""
+    files: tuple[str, ...] = ()
+    """Paths of the splits that a write added."""
     load: Callable[[], Snapshot] | None = field(default=None, repr=False)
 
     @property
