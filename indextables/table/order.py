@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,6 +84,10 @@ class WriteOrder:
 
     def decide(self) -> WriteOrder:
         """Check the data and fix all that tasks and the commit must agree on."""
+        with self._named():
+            return self._decide()
+
+    def _decide(self) -> WriteOrder:
         self.mode = as_mode(self.mode)
         self.data_schema = normalize_schema(self.data_schema)
         try:
@@ -164,12 +168,22 @@ class WriteOrder:
         """Write rows to splits; a failure deletes those it has written."""
         writer = self.writer(store or self.store(), label)
         try:
-            for batch in batches:
-                if batch.num_rows:
-                    writer.write(conform(batch, self.schema))
-            return tuple(writer.finish())
+            with self._named():
+                for batch in batches:
+                    if batch.num_rows:
+                        writer.write(conform(batch, self.schema))
+                return tuple(writer.finish())
         except BaseException:
             writer.abort()
+            raise
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let every error say which table it is about."""
+        try:
+            yield
+        except IndexTablesError as error:
+            error.path = error.path or self.path
             raise
 
     def discard(self, adds: Iterable[AddFile], store: Store | None = None) -> None:
@@ -189,7 +203,7 @@ class WriteOrder:
         """Make the written splits the table's, in one version."""
         self._check_inside(adds, log.store if log else None)
         log = log or self._log()
-        if self.mode == "ignore" and log.table_id != self._own_id:
+        if self.mode == "ignore" and (self.first is None or log.table_id != self.first.id):
             self.discard(adds, log.store)
             return nothing_done(log.snapshot())
         result = log.commit(self._transaction(adds, extra))
@@ -207,10 +221,6 @@ class WriteOrder:
             if self.mode == "error":
                 raise self._taken() from None
             return TransactionLog.open(self.path, **self._where)
-
-    @property
-    def _own_id(self) -> str:
-        return self.table_id if self.first is None else self.first.id
 
     def _transaction(self, adds: Sequence[AddFile], extra: Sequence[Action]) -> Transaction:
         return Transaction(

@@ -24,8 +24,8 @@ from indextables.errors import (
 )
 from indextables.log.log import TransactionLog
 from indextables.storage.testing import CrashError
-from indextables.table.table import Table
 from indextables.table.order import WriteOrder
+from indextables.table.table import Table
 
 if TYPE_CHECKING:
     from torture_world import World
