@@ -75,11 +75,15 @@ def open(
     return open_table(path, version, timestamp, storage_options=storage_options, options=options)
 
 
-def register(spark: Any) -> None:
-    """Make ``spark.read.format("indextables")`` and our SQL known to a Spark session."""
+def register(spark: Any) -> int:
+    """Make ``spark.read.format("indextables")`` and our SQL known to a Spark session.
+
+    Returns the layer that serves: 2 with the planner in the driver, 1 for the plain data source.
+    """
     from indextables.spark import register as run
 
-    run(spark)
+    layer: int = run(spark)
+    return layer
 
 
 def read(

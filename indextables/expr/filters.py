@@ -449,8 +449,10 @@ def says_nothing(source: Any) -> bool:
 
 
 def _parse_text(text: str) -> Expression:
-    from indextables.expr import catalyst, sqltext
+    from indextables.expr import catalyst, sqltext, wire
 
+    if wire.is_wire_text(text):
+        return wire.from_text(text)
     if catalyst.is_catalyst_text(text):
         return catalyst.from_json(text)
     return sqltext.parse_predicate(text)

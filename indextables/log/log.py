@@ -20,6 +20,7 @@ from indextables.config import PREFIX, Config
 from indextables.errors import (
     CommitConflictError,
     IndexTablesError,
+    ObjectNotFoundError,
     TableExistsError,
     TableNotFoundError,
     UnknownColumnError,
@@ -130,17 +131,30 @@ class TransactionLog(XRefMethods):
         store: Store | None = None,
     ) -> TransactionLog:
         """Write version 0 of a new table; ``TableExistsError`` when one is there."""
+        metadata = new_metadata(schema, partition_columns, configuration, name, description)
+        return cls.begin(
+            path,
+            metadata,
+            protocol_version=protocol_version,
+            storage_options=storage_options,
+            config=config,
+            store=store,
+        )
+
+    @classmethod
+    def begin(
+        cls,
+        path: str,
+        metadata: Metadata,
+        *,
+        protocol_version: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        config: Config | None = None,
+        store: Store | None = None,
+    ) -> TransactionLog:
+        """Write version 0 with this metadata; begun again, a table finds itself and is opened."""
         log = cls._at(path, storage_options, config, store)
         version = log.config["protocol.version"] if protocol_version is None else protocol_version
-        metadata = Metadata(
-            id=str(uuid.uuid4()),
-            name=name,
-            description=description,
-            schema_string=schema_to_json(normalize_schema(schema)),
-            partition_columns=_partitioning(schema, partition_columns),
-            configuration=dict(configuration or {}),
-            created_time=_now_ms(),
-        )
         log._write_first(protocol_of(version), metadata)
         return log
 
@@ -166,6 +180,8 @@ class TransactionLog(XRefMethods):
             "a table is already there", path=self.path, hint="Open it, or choose another path"
         )
         if self._is_there():
+            if self._begun_as() == metadata.id:
+                return
             raise taken
         if self.config["storage.probe"]:
             self.store.probe_conditional_create()
@@ -179,6 +195,13 @@ class TransactionLog(XRefMethods):
             )
         except CommitConflictError:
             raise taken from None
+
+    def _begun_as(self) -> str | None:
+        """The table's id as version 0 has it; ``None`` when that is gone."""
+        try:
+            return self._first_id(self.store.read(version_path(0)))
+        except ObjectNotFoundError:
+            return None
 
     def _first_id(self, data: bytes) -> str | None:
         actions = decode_actions(data, root=self.store.uri, path=version_path(0), version=0)
@@ -418,6 +441,25 @@ class TransactionLog(XRefMethods):
 
     def __repr__(self) -> str:
         return f"TransactionLog({self.path!r})"
+
+
+def new_metadata(
+    schema: pa.Schema,
+    partition_columns: Sequence[str] = (),
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> Metadata:
+    """The metadata of a table that begins now, under an id of its own."""
+    return Metadata(
+        id=str(uuid.uuid4()),
+        name=name,
+        description=description,
+        schema_string=schema_to_json(normalize_schema(schema)),
+        partition_columns=_partitioning(schema, partition_columns),
+        configuration=dict(configuration or {}),
+        created_time=_now_ms(),
+    )
 
 
 def _partitioning(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:

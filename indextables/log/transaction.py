@@ -85,6 +85,8 @@ class CommitResult:
     """An earlier run of the same transaction had landed; nothing was written now."""
     failures: dict[str, BaseException] = field(default_factory=dict)
     """What did not succeed after the commit, by step; the commit itself stands."""
+    files: tuple[str, ...] = ()
+    """Paths of the splits that a write added."""
     load: Callable[[], Snapshot] | None = field(default=None, repr=False)
 
     @property

@@ -23,7 +23,7 @@ _ALIASES = {
     "replacewhere": "write.replaceWhere",
     "partitionoverwritemode": "write.partitionOverwriteMode",
 }
-_PASSING = ("__session", "__timezone", "__ask", "__verb", "__plan")
+_PASSING = ("__session", "__ask", "__verb", "__plan")
 
 
 @dataclass(frozen=True)

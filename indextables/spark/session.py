@@ -7,21 +7,27 @@ under the same name. Registering again is cheap and harmless.
 
 from __future__ import annotations
 
+import uuid
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from indextables.config import PREFIX
-from indextables.errors import ConfigError, did_you_mean
+from indextables.errors import ConfigError, TableNotFoundError, did_you_mean
+from indextables.log.actions import AddFile, CommitInfo
+from indextables.log.log import TransactionLog
+from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import CommitResult
 from indextables.planner import Plan
 from indextables.spark import sqlfunctions, sqltext
 from indextables.spark.bridge import Bridge
-from indextables.spark.options import access, session_settings
+from indextables.spark.failing import told_plainly
+from indextables.spark.options import Access, access, session_settings
 from indextables.spark.shim import ShimUnavailableError, install, session_key
 from indextables.spark.tables import SHARED
+from indextables.spark.writerpatch import active, patch_writers
 
 FORMAT = "indextables"
 _bridges: weakref.WeakKeyDictionary[Any, Bridge | None] = weakref.WeakKeyDictionary()
@@ -38,6 +44,8 @@ def register(spark: Any, *, shim: bool | None = None) -> int:
         return 1 if bridge is None else 2
     _register_sources(spark)
     sqlfunctions.register(spark)
+    if not is_connect(spark):
+        patch_writers()
     wanted = _is_wanted(spark) if shim is None else shim
     bridge = _install(spark) if wanted else None
     _bridges[spark] = bridge
@@ -54,7 +62,7 @@ def _register_sources(spark: Any) -> None:
     from indextables.spark.source import NamedSource, PythonSource
 
     settings = session_settings(spark)
-    with warnings.catch_warnings(), active(spark):
+    with warnings.catch_warnings(), nullcontext() if is_connect(spark) else active(spark):
         warnings.simplefilter("ignore")
         for base in (PythonSource, NamedSource):
             _register_source(spark, _with_settings(base, settings))
@@ -66,22 +74,6 @@ def _register_source(spark: Any, source: Any) -> None:
     except Exception as error:
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
-
-
-@contextmanager
-def active(spark: Any) -> Iterator[None]:
-    """Make a session the one Spark asks about sources while it registers one."""
-    if is_connect(spark):
-        yield
-        return
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
 
 
 def _with_settings(base: Any, settings: Mapping[str, str]) -> Any:
@@ -107,9 +99,6 @@ def _install(spark: Any) -> Bridge | None:
             stacklevel=4,
         )
         return None
-    from indextables.spark.writerpatch import patch_save
-
-    patch_save()
     return bridge
 
 
@@ -162,12 +151,13 @@ def read(
 
 
 def _as_text(where: Any) -> str | None:
-    """A condition in any form as SQL, which is what an option can hold."""
+    """A condition in any form as text, which is what an option can hold."""
     if where is None or isinstance(where, str):
         return where
     from indextables.expr.filters import parse_filters
+    from indextables.expr.wire import to_text
 
-    return repr(parse_filters(where))
+    return to_text(parse_filters(where))
 
 
 def write(
@@ -182,8 +172,8 @@ def write(
 ) -> CommitResult | None:
     """Write a Spark DataFrame to the table at ``path``, on any layer.
 
-    ``settings`` are those of ``indextables.write``. Returns the newest commit of the table, or
-    ``None`` on Spark Connect, where the server made it.
+    ``settings`` are those of ``indextables.write``. Returns the commit this write made, or ``None``
+    on Spark Connect, where the server made it.
     """
     spark = frame.sparkSession
     register(spark)
@@ -192,13 +182,43 @@ def write(
     if partition_by:
         names = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         given["partitionBy"] = ",".join(names)
-    frame.write.format(FORMAT).mode(mode).options(**given).save(path)
-    return None if is_connect(spark) else _newest_commit({**given, "path": path})
+    job = uuid.uuid4().hex
+    writer = frame.write.format(FORMAT).mode(mode).options(**given, __job=job)
+    if is_connect(spark):
+        with told_plainly():
+            writer.save(path)
+        return None
+    table = access({k: str(v) for k, v in {**given, "path": path}.items()})
+    before = _newest_version(table)
+    writer.save(path)
+    return own_commit(table, job, before)
 
 
-def _newest_commit(options: Mapping[str, Any]) -> CommitResult:
-    snapshot = SHARED.table(access({k: str(v) for k, v in options.items()})).snapshot
-    return CommitResult(snapshot.version, "", 1, load=lambda: snapshot)
+def _newest_version(table: Access) -> int:
+    try:
+        return SHARED.log(table).snapshot().version
+    except TableNotFoundError:
+        return -1
+
+
+def own_commit(table: Access, job: str, after: int) -> CommitResult:
+    """The commit of a write of ours among the versions after ``after``.
+
+    There is none where mode ``ignore`` found a table, or nothing was to be changed.
+    """
+    log = SHARED.log(table)
+    newest = log.snapshot()
+    for version in range(newest.version, after, -1):
+        for change in log.changes(version - 1, version) or ():
+            ids = [a.commit_id for a in change.actions if isinstance(a, CommitInfo)]
+            if job in ids:
+                files = tuple(a.path for a in change.actions if isinstance(a, AddFile))
+                return CommitResult(version, job, 1, files=files, load=_loader(log, version))
+    return CommitResult(newest.version, "", 0, True, load=lambda: newest)
+
+
+def _loader(log: TransactionLog, version: int) -> Callable[[], Snapshot]:
+    return lambda: log.snapshot(version=version)
 
 
 _SETTINGS = {

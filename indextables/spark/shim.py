@@ -88,6 +88,8 @@ def _start_callbacks(gateway: Any) -> None:
 
 
 def _set_catalog(spark: Any) -> None:
+    """Name the catalog and load it now: threads that come later may not see its classes."""
     key = f"spark.sql.catalog.{CATALOG}"
     if spark.conf.get(key, None) is None:
         spark.conf.set(key, "io.indextables.IndexTablesCatalog")
+    spark._jsparkSession.sessionState().catalogManager().catalog(CATALOG)

@@ -72,7 +72,7 @@ class PythonSource(DataSource):  # type: ignore[misc]
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
         from indextables.spark.streaming import StreamWriter
 
-        return StreamWriter.start(self.access, schema, overwrite, dict(self.options))
+        return StreamWriter.start(self.access, schema, overwrite)
 
 
 class NamedSource(PythonSource):

@@ -6,8 +6,11 @@ start (``startingVersion`` skips them) and then follows the versions; ``maxFiles
 a batch. Files that a commit only rearranged (``dataChange`` false) are not new rows. A commit that
 removes rows cannot be told to a stream and is an error, unless ``ignoreDeletes`` allows it.
 
-**Sink.** A batch is committed together with the pair (query, batch id), the query being its
-checkpoint. A replayed batch finds its id in the log and is dropped.
+**Sink.** A batch is committed together with the pair (query, batch id). A replayed batch finds its
+id in the log and is dropped. The query is the id that Spark keeps in the checkpoint's metadata and
+tells every task of the query: it moves with a checkpoint that is moved or renamed, and a new
+checkpoint has a new one, also where an old one stood. Never is it derived from a path. A task that
+is not told refuses to write.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -39,10 +43,13 @@ from indextables.spark.options import Access
 from indextables.spark.reading import TaskPartition, TaskReader
 from indextables.spark.tables import SHARED
 from indextables.spark.worker import settled_worker
-from indextables.spark.writing import WriteOrder, Written
+from indextables.spark.writing import Written, adds_of, decided, sweep, task_label
 from indextables.splits.source import SplitRef
+from indextables.table.order import WriteOrder
 
 FIRST = "first"
+QUERY_ID = "sql.streaming.queryId"
+"""The property by which Spark tells the tasks of a query its id in the checkpoint."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -150,35 +157,51 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Writes micro-batches, each at most once."""
 
-    def __init__(self, order: WriteOrder, query: str) -> None:
+    def __init__(self, order: WriteOrder) -> None:
         self.order = order
-        self.query = query
 
     @classmethod
-    def start(
-        cls, access: Access, schema: StructType, overwrite: bool, options: Mapping[str, str]
-    ) -> StreamWriter:
-        place = next((v for k, v in options.items() if k.lower() == "checkpointlocation"), "")
-        query = "stream-" + hashlib.sha256(place.encode()).hexdigest()[:32]
-        return cls(WriteOrder.decide(access, schema, overwrite), query)
+    def start(cls, access: Access, schema: StructType, overwrite: bool) -> StreamWriter:
+        return cls(decided(access, schema, overwrite))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        query = running_query(self.order.path)
         with settled_worker():
-            return Written(self.order.write(iterator))
+            return Written(self.order.write(iterator, task_label()), query)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        if self._is_done(batchId):
-            return
-        self.order.job_id = hashlib.sha256(f"{self.query} {batchId}".encode()).hexdigest()[:32]
-        done = Txn(self.query, int(batchId), int(time.time() * 1000))
-        self.order.commit((a for m in messages if m is not None for a in m.adds), extra=(done,))
-
-    def _is_done(self, batch: int) -> bool:
-        try:
-            snapshot = SHARED.table(self.order.access).snapshot
-        except TableNotFoundError:
-            return False
-        return snapshot.txns.get(self.query, -1) >= batch
+        query = query_of(messages, self.order.path)
+        commit_id = hashlib.sha256(f"{query} {batchId}".encode()).hexdigest()[:32]
+        done = Txn(query, int(batchId), int(time.time() * 1000))
+        replace(self.order, job_id=commit_id).commit(adds_of(messages), extra=(done,))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        self.order.sweep(messages)
+        sweep(self.order, messages)
+
+
+def running_query(path: str) -> str:
+    """The id of the streaming query that the running task belongs to."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(QUERY_ID)
+    if not found:
+        raise _nameless(path)
+    return str(found)
+
+
+def query_of(messages: list[Any], path: str) -> str:
+    """The query that all tasks of a batch name."""
+    found = {message.query for message in messages if message is not None}
+    if len(found) != 1 or None in found:
+        raise _nameless(path)
+    return str(found.pop())
+
+
+def _nameless(path: str) -> PlanningError:
+    return PlanningError(
+        "Spark did not say which streaming query this batch belongs to, so a replay could not be "
+        "told from new rows",
+        path=path,
+        hint="Nothing was written; write the batches with foreachBatch and indextables.write",
+    )

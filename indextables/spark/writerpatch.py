@@ -1,27 +1,83 @@
-"""``df.write.partitionBy(...).mode("append").save(path)`` where there is no table yet.
+"""What PySpark's own writers do for our format, once per process.
 
-For an append or overwrite Spark compares ``partitionBy`` with the table, and there is none. Asked
-to create, it hands the partition columns over. So a save in our format that partitions a path
-without a table becomes a creating one; everything else passes untouched.
+``df.write.partitionBy(...).mode("append").save(path)`` where there is no table yet: for an append
+or overwrite Spark compares ``partitionBy`` with the table, and there is none. Asked to create, it
+hands the partition columns over. So a save in our format that partitions a path without a table
+becomes a creating one. It stays an append or overwrite for the commit: whoever else creates the
+table meanwhile is no conflict.
+
+Every way to write, SQL included, tells errors of ours plainly; see ``failing``. While a frame is
+read or saved its session is the active one: Spark looks settings up there, and a thread that has
+just begun has none. Everything else passes untouched.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-_MARK = "_indextables_save"
+from indextables.spark.failing import told_plainly
+
+_MARK = "_indextables_patched"
+_V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 
 
-def patch_save() -> None:
-    """Wrap ``DataFrameWriter.save`` once per process."""
-    from pyspark.sql.readwriter import DataFrameWriter
+def patch_writers() -> None:
+    """Wrap the writers of PySpark's classic sessions."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 
-    plain = DataFrameWriter.save
-    if getattr(plain, _MARK, False):
-        return
+    _wrap(DataFrameReader, "load", _actively)
+    _wrap(DataFrameWriter, "save", _saving)
+    for name in ("insertInto", "saveAsTable"):
+        _wrap(DataFrameWriter, name, _actively)
+    for name in _V2:
+        _wrap(DataFrameWriterV2, name, _actively)
+    _wrap(SparkSession, "sql", _plainly)
 
-    @functools.wraps(plain)
+
+def _wrap(owner: Any, name: str, wrapper: Any) -> None:
+    plain = getattr(owner, name)
+    if not hasattr(plain, _MARK):
+        wrapped = functools.wraps(plain)(wrapper(plain))
+        setattr(wrapped, _MARK, True)
+        setattr(owner, name, wrapped)
+
+
+def _plainly(plain: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with told_plainly():
+            return plain(self, *args, **kwargs)
+
+    return run
+
+
+def _actively(plain: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with told_plainly(), active(self._spark):
+            return plain(self, *args, **kwargs)
+
+    return run
+
+
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """Make a classic session the one that Spark asks while something is done with it."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def _saving(plain: Any) -> Any:
     def save(
         self: Any,
         path: str | None = None,
@@ -35,21 +91,35 @@ def patch_save() -> None:
             self.partitionBy(partitionBy)
         if format is not None:
             self.format(format)
-        if _creates(self, path):
-            self.mode("errorifexists")
-        plain(self, path)
+        with told_plainly(), active(self._spark):
+            asked = _creating(self, path)
+            if asked is None:
+                plain(self, path)
+            else:
+                _create(plain, self, path, asked)
 
-    setattr(save, _MARK, True)
-    DataFrameWriter.save = save
+    return save
 
 
-def _creates(writer: Any, path: str | None) -> bool:
-    """Is this a partitioned append or overwrite in our format, with no table to meet?"""
+def _create(plain: Any, writer: Any, path: str | None, asked: str) -> None:
+    """Save to a path without a table, as a creation that may come second."""
+    writer.option("__savemode", asked).mode("errorifexists")
+    try:
+        plain(writer, path)
+    except Exception as error:
+        if "TABLE_OR_VIEW_ALREADY_EXISTS" not in str(error):
+            raise
+        plain(writer.mode(asked), path)
+
+
+def _creating(writer: Any, path: str | None) -> str | None:
+    """The mode of a partitioned append or overwrite in our format, with no table to meet."""
     java = getattr(writer, "_jwrite", None)
     if java is None or java.source() != "indextables" or not java.partitioningColumns().isDefined():
-        return False
-    if str(java.curmode()) not in ("Append", "Overwrite"):
-        return False
+        return None
+    mode = str(java.curmode()).lower()
+    if mode not in ("append", "overwrite"):
+        return None
     from indextables.spark.options import access, session_settings
     from indextables.spark.tables import SHARED
 
@@ -60,4 +130,5 @@ def _creates(writer: Any, path: str | None) -> bool:
         options[pair._1()] = pair._2()
     if path is not None:
         options["path"] = path
-    return not SHARED.exists(access(options, session_settings(writer._spark)))
+    there = SHARED.exists(access(options, session_settings(writer._spark)))
+    return None if there else mode

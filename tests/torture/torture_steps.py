@@ -24,8 +24,8 @@ from indextables.errors import (
 )
 from indextables.log.log import TransactionLog
 from indextables.storage.testing import CrashError
+from indextables.table.order import WriteOrder
 from indextables.table.table import Table
-from indextables.table.write import WriteJob
 
 if TYPE_CHECKING:
     from torture_world import World
@@ -117,11 +117,11 @@ class Actor:
         commit_id = f"{self.name}-{self.life}-{min(rows)}"
         replaces: Test | None = None if day is None else lambda i, row: row[1] == day
         self.world.model.intents[commit_id] = Intent(rows, replaces)
-        job, adds = self._prepared(rows, day)
+        order, adds = self._prepared(rows, day, commit_id)
         may_have_landed = False
         for attempt in range(3):
             try:
-                done = job.commit(adds, commit_id=commit_id)
+                done = order.commit(adds, log=self.log)
                 assert self.world.model.versions_of(commit_id) == [done.version]
                 return
             except CommitStateUnknownError as error:
@@ -136,21 +136,19 @@ class Actor:
                 if is_conflict or attempt == 2 or self.rng.random() < 0.5:
                     raise
 
-    def _prepared(self, rows: Rows, day: str | None) -> tuple[WriteJob, list[Any]]:
+    def _prepared(
+        self, rows: Rows, day: str | None, commit_id: str
+    ) -> tuple[WriteOrder, tuple[Any, ...]]:
         base = self.log.snapshot()
-        settings = {"write.rowsPerSplit": self.rng.choice([2, 5, 1000])}
-        if day is not None:
-            settings["write.replaceWhere"] = f"day = '{day}'"
-        config = self.world.config.updated(settings)
-        mode = "append" if day is None else "overwrite"
-        job = WriteJob(self.log, base, base.schema, self.world.mapping, mode, config)
-        writer = job.writer()
-        try:
-            writer.write(as_batch(rows, base.schema))
-            return job, writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
+        order = WriteOrder(
+            self.world.path,
+            base.schema,
+            mode="append" if day is None else "overwrite",
+            config=self.world.config.updated({"write.rowsPerSplit": self.rng.choice([2, 5, 1000])}),
+            replaces=None if day is None else f"day = '{day}'",
+            job_id=commit_id,
+        ).decide_on(base)
+        return order, order.write([as_batch(rows, base.schema)], store=self.log.store)
 
     def delete(self) -> None:
         where, test = self._predicate()

@@ -1,6 +1,7 @@
 package io.indextables;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -20,7 +21,10 @@ import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
-/** Which rows a write replaces goes to the Python writer as the option "__overwrite". */
+/**
+ * Which rows a write replaces goes to the Python writer as the option "__overwrite": "all",
+ * "dynamic", or the conditions as a JSON list of expression trees, never as SQL.
+ */
 public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
     private final ObjectNode request;
     private final LogicalWriteInfo info;
@@ -51,17 +55,21 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
     }
 
     public WriteBuilder overwrite(Predicate[] predicates) {
-        StringBuilder text = new StringBuilder();
+        ArrayNode trees = Bridge.JSON.createArrayNode();
         for (int i = 0; i < predicates.length; i++) {
             if (predicates[i] instanceof AlwaysTrue) {
                 continue;
             }
-            if (text.length() > 0) {
-                text.append(" AND ");
+            JsonNode tree = ConnectorJson.node(predicates[i]);
+            if (tree == null) {
+                throw new IllegalArgumentException(
+                    "indextables: cannot decide which rows to overwrite by "
+                        + predicates[i].describe()
+                        + ". Compare partition columns with literals");
             }
-            text.append("(").append(predicates[i].describe()).append(")");
+            trees.add(tree);
         }
-        return replace(text.length() == 0 ? "all" : "where:" + text);
+        return replace(trees.size() == 0 ? "all" : trees.toString());
     }
 
     public WriteBuilder overwriteDynamicPartitions() {
