@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "indextables"
 
-FLOOR = {"errors", "config", "types", "mapping", "progress", "__version__"}
+FLOOR = {"errors", "config", "types", "fitting", "mapping", "progress", "__version__"}
 RANK = {
     "native": 0,
     "storage": 1,
