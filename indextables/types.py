@@ -178,7 +178,7 @@ def normalize_type(dtype: pa.DataType) -> pa.DataType:
     if t.is_decimal(dtype) and dtype.precision <= 38:
         return pa.decimal128(dtype.precision, dtype.scale)
     if t.is_struct(dtype):
-        return pa.struct([normalize_field(f) for f in dtype.fields])
+        return pa.struct([normalize_field(f) for f in _distinct(dtype.fields)])
     if t.is_map(dtype):
         return pa.map_(normalize_type(dtype.key_type), normalize_field(dtype.item_field, "value"))
     if t.is_list(dtype) or t.is_large_list(dtype) or t.is_fixed_size_list(dtype):
@@ -186,6 +186,17 @@ def normalize_type(dtype: pa.DataType) -> pa.DataType:
     raise SchemaMismatchError(
         f"Arrow type '{dtype}' cannot be stored", hint="Cast the column to a Spark SQL type first"
     )
+
+
+def _distinct(fields: list[pa.Field]) -> list[pa.Field]:
+    """Fields of a struct may differ by case alone; one name twice could not be asked for."""
+    names = [field.name for field in fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise SchemaMismatchError(
+                f"duplicate field '{name}' in a struct", hint="Rename one of the two"
+            )
+    return fields
 
 
 def normalize_field(field: pa.Field, name: str | None = None) -> pa.Field:

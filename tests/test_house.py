@@ -14,7 +14,16 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "indextables"
 
-FLOOR = {"errors", "config", "types", "mapping", "printable", "progress", "__version__"}
+FLOOR = {
+    "errors",
+    "config",
+    "types",
+    "fitting",
+    "mapping",
+    "printable",
+    "progress",
+    "__version__",
+}
 RANK = {
     "native": 0,
     "storage": 1,

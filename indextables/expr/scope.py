@@ -1,8 +1,9 @@
 """What names mean in a table: columns, struct fields, collations, the session's zone.
 
 Names are matched without regard to case unless the session says otherwise; two matches are an
-error, none is an error that suggests near names. A path goes on into structs; into arrays and
-maps it has no single value, so the filter stays undecided.
+error, none is an error that suggests near names. Fields of one struct may differ by case alone, and
+the exact one counts. A path goes on into structs; into arrays and maps it has no single value, so
+the filter stays undecided.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Scope:
         spelled = [found.name]
         for depth in range(1, len(path)):
             inner = self._children(found, path[: depth + 1])
-            same = [f for f in inner if self._key(f.name) == self._key(path[depth])]
+            same = [f for f in inner if f.name == path[depth]]
+            same = same or [f for f in inner if self._key(f.name) == self._key(path[depth])]
             names = [".".join([*spelled, f.name]) for f in inner]
             found = self._only(same, path[: depth + 1], names)
             spelled.append(found.name)

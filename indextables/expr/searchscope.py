@@ -11,7 +11,7 @@ from datetime import tzinfo
 
 import pyarrow as pa
 
-from indextables.errors import UnknownColumnError, did_you_mean
+from indextables.errors import AmbiguousColumnError, UnknownColumnError, did_you_mean
 from indextables.expr.jsonpaths import ARRAY_PART
 from indextables.expr.searchfields import SearchField
 from indextables.mapping import DocMapping, FieldMapping
@@ -71,6 +71,12 @@ class SearchScope:
                     f"unknown field '{name}' in the search string", hint=did_you_mean(name, known)
                 )
             exact = [f for f in same if f.name == part]
+            if not exact and len(same) > 1:
+                raise AmbiguousColumnError(
+                    f"field '{name}' in the search string is ambiguous: "
+                    f"{', '.join(f.name for f in same)}",
+                    hint="Write the exact name",
+                )
             chosen = (exact or same)[0]
             spelled.append(chosen.name)
             dtype = chosen.type

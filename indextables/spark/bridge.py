@@ -1,19 +1,22 @@
 """Answers to the Java side: one method for each question it asks while Spark plans.
 
 Everything is decided here, in the driver's Python, where snapshots and cross-references stay warm
-between queries. A question carries the whole request, so that no state is shared between two scans
-of one DataFrame; what has been planned for a request is remembered by its text. Errors travel as
-text and are raised in Java as plain IllegalArgumentException.
+between queries. A query crosses over three times: ``describe`` when a table is loaded, ``open`` or
+``aggregate`` with what Spark offers to push down, and ``plan``, whose answer has the rows or tasks
+and all that is said of the scan. Scans are remembered by handle (``opened.py``), one for each
+request, so that two scans of one DataFrame share nothing. Errors travel as text and are raised in
+Java as plain IllegalArgumentException.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import json
-import threading
+import struct
 import traceback
 import weakref
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -22,19 +25,17 @@ import pyarrow as pa
 from indextables.config import PREFIX
 from indextables.errors import IndexTablesError, TableNotFoundError
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
 from indextables.mapping import DocMapping
 from indextables.planner import Plan
-from indextables.spark import aggregating
 from indextables.spark.aggregating import Aggregation
+from indextables.spark.opened import GoneError, Opened, OpenScans
 from indextables.spark.quick import as_stream, quick_answer
-from indextables.spark.scan import VIRTUAL, Request, Scan
+from indextables.spark.scan import Request
 from indextables.spark.tables import SHARED
 from indextables.splits.aggregates import group_states
 from indextables.types import normalize_schema, schema_from_json, schema_to_json, type_to_json
 
-OK, FAILED, NOTHING, ROWS = b"\0", b"\1", b"\2", b"\3"
-MOST_REMEMBERED = 64
+OK, FAILED, NOTHING, ROWS, GONE = b"\0", b"\1", b"\2", b"\3", b"\4"
 
 
 class Bridge:
@@ -52,16 +53,18 @@ class Bridge:
         self.last_plan: Plan | None = None
         self.layer = 2
         self.sessions: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+        self.crossings: Counter[str] = Counter()
+        self.opened = OpenScans(parallelism)
         self._run_command = run_command
-        self._scans: OrderedDict[str, Scan] = OrderedDict()
-        self._plans: OrderedDict[str, Plan] = OrderedDict()
-        self._lock = threading.Lock()
 
     # -- the three calls Java makes -------------------------------------------------------------
 
     def ask(self, verb: str, text: str) -> str:
+        self.crossings[verb] += 1
         try:
             answer = getattr(self, f"_{verb}")(json.loads(text))
+        except GoneError:
+            answer = {"gone": True}
         except IndexTablesError as error:
             answer = {"error": str(error)}
         except Exception as error:
@@ -69,8 +72,11 @@ class Bridge:
         return json.dumps(answer)
 
     def fetch(self, verb: str, text: str) -> bytes:
+        self.crossings[verb] += 1
         try:
             return self._read_function(json.loads(text))
+        except GoneError:
+            return GONE
         except IndexTablesError as error:
             return FAILED + str(error).encode()
         except Exception as error:
@@ -78,6 +84,7 @@ class Bridge:
 
     def plan(self, command: str, session: str) -> Any:
         """The plan of a command's rows, or what went wrong as text."""
+        self.crossings["command"] += 1
         if self._run_command is None or session not in self.sessions:
             return "commands are not available in this session"
         try:
@@ -93,7 +100,7 @@ class Bridge:
         request = Request(body)
         may_be_missing = body.get("forWrite") or "declaredSchema" in body
         try:
-            snapshot = self._current(request)
+            snapshot = self.opened.current(request)
         except TableNotFoundError:
             if not may_be_missing:
                 raise
@@ -106,20 +113,6 @@ class Bridge:
             "properties": {**properties, **snapshot.metadata.configuration},
             "acceptAnySchema": bool(body.get("forWrite") and body.get("byName", True)),
         }
-
-    def _version(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"version": self._current(Request(body)).version}
-
-    def _current(self, request: Request) -> Snapshot:
-        """The snapshot asked for; scans of what stood at its path before it are forgotten."""
-        snapshot = request.table().snapshot
-        with self._lock:
-            for key, scan in list(self._scans.items()):
-                known = scan.table.snapshot
-                replaced = known.version == snapshot.version and known is not snapshot
-                if replaced and scan.request.access.key == request.access.key:
-                    del self._scans[key]
-        return snapshot
 
     def _exists(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"exists": SHARED.exists(Request(body).access)}
@@ -150,107 +143,64 @@ class Bridge:
 
     # -- scans ----------------------------------------------------------------------------------
 
-    def _scan(self, body: Mapping[str, Any]) -> Scan:
-        kept = ("options", "session", "version", "timestampMicros", "timeZone", "caseSensitive")
-        key = json.dumps([body.get(k) for k in (*kept, "filters", "limit")], sort_keys=True)
-        with self._lock:
-            found = self._scans.get(key)
-        if found is None or "version" not in body:
-            found = Scan(Request(body), self.parallelism)
-            self._remember(self._scans, key, found)
-        return found
-
-    def _planned(self, body: Mapping[str, Any]) -> tuple[Scan, Plan]:
-        scan = self._scan(body)
-        columns = self._columns(scan, body)
-        key = f"{id(scan)} {columns}"
-        with self._lock:
-            plan = self._plans.get(key)
-        if plan is None or plan.planner is not scan.planner:
-            plan = scan.plan(columns)
-            self._remember(self._plans, key, plan)
-        self.last_plan = plan
-        return scan, plan
-
-    def _remember(self, store: OrderedDict[str, Any], key: str, value: Any) -> None:
-        with self._lock:
-            store[key] = value
-            while len(store) > MOST_REMEMBERED:
-                store.popitem(last=False)
-
-    def _columns(self, scan: Scan, body: Mapping[str, Any]) -> tuple[str, ...] | None:
-        aggregation = self._aggregation(scan, body)
-        if aggregation is not None:
-            return aggregation.columns
-        if "output" not in body:
-            return None
-        names = [f["name"] for f in json.loads(body["output"])["fields"]]
-        return tuple(n for n in names if n not in VIRTUAL)
-
-    def _filters(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"accepted": self._scan(body).accepted}
-
-    def _aggregation(self, scan: Scan, body: Mapping[str, Any]) -> Aggregation | None:
-        if "aggregates" not in body:
-            return None
-        schema, ansi = scan.table.snapshot.schema, bool(body.get("ansi", True))
-        return aggregating.supported(schema, body["groupBy"], body["aggregates"], ansi)
+    def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        opened = self.opened.find(body)
+        return {**opened.named, "accepted": opened.scan.accepted}
 
     def _aggregate(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        scan = self._scan(body)
-        found = self._aggregation(scan, body)
-        if found is None or not scan.decides_all:
-            return {"accepted": False}
-        answer: dict[str, Any] = {"accepted": True, "schema": _result_schema(found)}
-        counts = found.counts_rows and not found.keys
-        known = self._planned(body)[1].count() if counts else None
-        if known is not None:
-            answer["rows"] = [[known] * len(found.aggregates)]
+        whole = self.opened.scan(body)
+        opened = self.opened.aggregated(whole, body)
+        if opened is None or opened.aggregation is None:
+            return {**whole.named, "accepted": False}
+        answer = {**whole.named, "accepted": True, "aggregated": opened.handle}
+        answer["schema"] = _result_schema(opened.aggregation)
+        if opened.aggregation.counts_rows and not opened.aggregation.keys:
+            plan = self._planned(opened, body)
+            known = counts_by_partition(plan, opened.aggregation)
+            if known is not None:
+                answer["rows"] = base64.b64encode(as_stream([known])).decode()
+                answer["story"] = self._story(opened, plan, None)
         return answer
 
+    def _planned(self, opened: Opened, body: Mapping[str, Any]) -> Plan:
+        self.last_plan = opened.plan(body.get("output"), body.get("limit"))
+        return self.last_plan
+
     def _summary(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        opened = self.opened.find(body)
+        return self._story(opened, self._planned(opened, body), body.get("limit"))
+
+    def _story(self, opened: Opened, plan: Plan, limit: int | None) -> dict[str, Any]:
+        """What is said of a scan: its line in EXPLAIN, and about how much it reads."""
         from indextables.spark.describing import summary
 
-        scan, plan = self._planned(body)
-        aggregation = self._aggregation(scan, body)
-        return {"text": summary(scan, plan, body.get("limit"), aggregation, self.layer)}
-
-    def _statistics(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        scan, plan = self._planned(body)
         report = plan.report
         rows = report.rows if report.rows is not None else report.most_rows
-        limit = body.get("limit")
         if rows is not None and limit is not None:
             rows = min(rows, limit)
-        size = int(report.bytes_selected * scan.share(plan.columns))
-        return {"bytes": max(size, 1), "rows": -1 if rows is None else rows}
+        size = int(report.bytes_selected * opened.scan.share(plan.columns))
+        text = summary(opened.scan, plan, limit, opened.aggregation, self.layer)
+        return {"text": text, "bytes": max(size, 1), "rows": -1 if rows is None else rows}
 
     # -- plans for executors --------------------------------------------------------------------
 
     def _read_function(self, body: Mapping[str, Any]) -> bytes:
-        reader = self.reader(body)
+        opened = self.opened.find(body)
+        plan = self._planned(opened, body)
+        reader = _reader(opened, plan, body["output"])
+        story = json.dumps(self._story(opened, plan, body.get("limit"))).encode()
+        head = struct.pack(">i", len(story)) + story
         if not reader.partitions():
-            return NOTHING
+            return NOTHING + head
         rows = quick_answer(reader, reader.access.config)
         if rows is None:
-            return OK + packed(reader, reader.output)
-        return ROWS + as_stream(rows) if rows else NOTHING
+            return OK + head + packed(reader, reader.output)
+        return ROWS + head + as_stream(rows) if rows else NOTHING + head
 
     def reader(self, body: Mapping[str, Any]) -> Any:
         """The reader of one scan with its tasks; none where there is nothing to read."""
-        from indextables.spark.reading import TaskPartition, TaskReader
-
-        scan, plan = self._planned(body)
-        aggregation = self._aggregation(scan, body)
-        tasks = [TaskPartition(task) for task in scan.tasks(plan)]
-        output = spark_type(body["output"])
-        schema = scan.table.snapshot.schema
-        known = counts_by_partition(plan, aggregation)
-        if known is not None:
-            tasks = [TaskPartition(None, known)]
-        if not tasks and aggregation is not None and not aggregation.keys:
-            tasks = [TaskPartition(None, next(aggregation.of(())))]
-        return TaskReader(scan.request.access, schema, output, tasks, aggregation)
+        opened = self.opened.find(body)
+        return _reader(opened, self._planned(opened, body), body["output"])
 
     def _distribution(self, body: Mapping[str, Any]) -> dict[str, Any]:
         from indextables.spark.distributing import distribution
@@ -269,6 +219,20 @@ class Bridge:
         if sqltext.is_command(text):
             return {"command": True}
         return {"sql": sqltext.rewritten(text)}
+
+
+def _reader(opened: Opened, plan: Plan, output: str) -> Any:
+    from indextables.spark.reading import TaskPartition, TaskReader
+
+    scan, aggregation = opened.scan, opened.aggregation
+    tasks = [TaskPartition(task) for task in scan.tasks(plan)]
+    known = counts_by_partition(plan, aggregation)
+    if known is not None:
+        tasks = [TaskPartition(None, known)]
+    if not tasks and aggregation is not None and not aggregation.keys:
+        tasks = [TaskPartition(None, next(aggregation.of(())))]
+    schema = scan.table.snapshot.schema
+    return TaskReader(scan.request.access, schema, spark_type(output), tasks, aggregation)
 
 
 def visible(schema: pa.Schema, request: Request) -> pa.Schema:

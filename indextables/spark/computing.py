@@ -5,12 +5,15 @@ expressions. What is computed here is what Arrow computes to the same bits: fiel
 literals, comparisons and three-valued logic (NaN is the greatest number and equals itself),
 arithmetic on doubles, checked arithmetic on BIGINTs, FLOOR of doubles, CASE (whose branches see
 only the rows that take them), and the casts between whole numbers, doubles and moments that lose
-nothing or lose it as Spark does. An overflow is an error. Anything else makes the whole tree
-unknown, and Spark computes it; so do expressions where ANSI rules are switched off.
+nothing or lose it as Spark does. An overflow is an error. Functions are known by name and number
+of arguments. Anything else makes the whole tree unknown, and Spark computes it; so do expressions
+where ANSI rules are switched off. ``Computed.of`` is the one place where that is decided: whatever
+goes wrong while it tries the tree on no rows means "not ours".
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import EvaluationError
+from indextables.fitting import matched
 from indextables.types import type_from_json
 
 SECOND = 1_000_000
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+LOG = logging.getLogger("indextables.spark")
 
 
 class UnknownExpressionError(Exception):
@@ -48,6 +52,9 @@ class Computed:
             empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
             return cls(bound, _value(bound, empty).type, _text(bound))
         except (UnknownExpressionError, pa.ArrowException):
+            return None
+        except Exception as error:
+            LOG.info("an expression is left to Spark: %r", error)
             return None
 
     @property
@@ -92,14 +99,14 @@ def _literal(value: Any, dtype: pa.DataType) -> Any:
 
 def _path(names: list[str], schema: Any) -> list[str]:
     found = []
-    fields = {f.name.lower(): f for f in schema}
+    fields = list(schema)
     for name in names:
-        field = fields.get(name.lower())
-        if field is None:
+        place = matched([name], [field.name for field in fields])[0]
+        if place is None:
             raise UnknownExpressionError
+        field = fields[place]
         found.append(field.name)
-        inner = field.type if pa.types.is_struct(field.type) else ()
-        fields = {f.name.lower(): f for f in inner}
+        fields = list(field.type.fields) if pa.types.is_struct(field.type) else []
     return found
 
 
@@ -129,25 +136,22 @@ def _value(node: Mapping[str, Any], batch: Any) -> Any:
         return found
     if op == "lit":
         return pa.repeat(pa.scalar(node["value"], node["type"]), batch.num_rows)
-    if op == "CASE_WHEN":
-        return _case(node["children"], batch)
-    values = [_value(child, batch) for child in node["children"]]
-    if op == "CAST":
-        return _cast(values[0], node["type"])
-    if op in _COMPARISONS:
-        return _compared(op, *values)
-    compute = _FUNCTIONS.get(op)
-    if compute is None:
+    children = node["children"]
+    if op == "CASE_WHEN" and len(children) > 1:
+        return _case(children, batch)
+    if op in _SHORT and len(children) == 2:
+        return _short(op, *children, batch)
+    if op == "CAST" and len(children) == 1:
+        return _cast(_value(children[0], batch), node["type"])
+    compute = _FUNCTIONS.get((op, len(children)))
+    if compute is None or (op == "/" and not _is_nonzero(children[1])):
         raise UnknownExpressionError
-    if op == "/":
-        _check_divisor(node["children"][1])
-    return compute(*values)
+    return compute(*[_value(child, batch) for child in children])
 
 
-def _check_divisor(node: Mapping[str, Any]) -> None:
+def _is_nonzero(node: Mapping[str, Any]) -> bool:
     """Division by zero is an error in Spark, so a divisor must be known not to be zero."""
-    if node["op"] != "lit" or not node["value"]:
-        raise UnknownExpressionError
+    return node["op"] == "lit" and bool(node["value"])
 
 
 def _cast(values: Any, wanted: pa.DataType) -> Any:
@@ -202,25 +206,27 @@ def _arithmetic(real: Any, whole: Any) -> Callable[[Any, Any], Any]:
     return compute
 
 
+def _negated(values: Any) -> Any:
+    if pa.types.is_float64(values.type):
+        return pc.negate(values)
+    _all(values, kind=pa.types.is_int64)
+    return pc.negate_checked(values)
+
+
 def _divided(left: Any, right: Any) -> Any:
     _all(left, right, kind=pa.types.is_float64)
     return pc.divide(left, right)
 
 
-def _compared(op: str, left: Any, right: Any) -> Any:
-    if left.type != right.type:
-        raise UnknownExpressionError
-    plain = {
-        "=": pc.equal,
-        "<>": pc.not_equal,
-        "<": pc.less,
-        "<=": pc.less_equal,
-        ">": pc.greater,
-        ">=": pc.greater_equal,
-    }
-    if not pa.types.is_floating(left.type):
-        return plain[op](left, right)
-    return plain[op](*_ranked(left, right))
+def _comparison(compare: Any) -> Callable[[Any, Any], Any]:
+    def compute(left: Any, right: Any) -> Any:
+        if left.type != right.type:
+            raise UnknownExpressionError
+        if not pa.types.is_floating(left.type):
+            return compare(left, right)
+        return compare(*_ranked(left, right))
+
+    return compute
 
 
 def _ranked(left: Any, right: Any) -> tuple[Any, Any]:
@@ -230,6 +236,20 @@ def _ranked(left: Any, right: Any) -> tuple[Any, Any]:
     more = pc.or_(pc.greater(left, right), pc.and_(one, pc.invert(other)))
     rank = pc.subtract(more.cast(pa.int8()), less.cast(pa.int8()))
     return rank, pa.repeat(pa.scalar(0, pa.int8()), len(rank))
+
+
+def _short(op: str, left: Mapping[str, Any], right: Mapping[str, Any], batch: Any) -> Any:
+    """AND, OR: the right side sees only the rows that the left side has not decided."""
+    first = _flat(_value(left, batch))
+    _all(first, kind=pa.types.is_boolean)
+    decided = pc.fill_null(pc.invert(first) if op == "AND" else first, False)
+    places = np.flatnonzero(~decided.to_numpy(zero_copy_only=False).astype(bool))
+    second = _flat(_value(right, batch.take(pa.array(places))))
+    _all(second, kind=pa.types.is_boolean)
+    where = np.full(batch.num_rows, len(places))
+    where[places] = np.arange(len(places))
+    spread = pa.concat_arrays([second, pa.nulls(1, pa.bool_())]).take(pa.array(where))
+    return _SHORT[op](first, spread)
 
 
 def _case(children: Sequence[Mapping[str, Any]], batch: Any) -> Any:
@@ -257,15 +277,22 @@ def _flat(values: Any) -> Any:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "+": _arithmetic(pc.add, pc.add_checked),
-    "-": _arithmetic(pc.subtract, pc.subtract_checked),
-    "*": _arithmetic(pc.multiply, pc.multiply_checked),
-    "/": _divided,
-    "FLOOR": _floor,
-    "AND": pc.and_kleene,
-    "OR": pc.or_kleene,
-    "NOT": pc.invert,
-    "IS_NULL": pc.is_null,
-    "IS_NOT_NULL": pc.is_valid,
+_SHORT = {"AND": pc.and_kleene, "OR": pc.or_kleene}
+_FUNCTIONS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("+", 2): _arithmetic(pc.add, pc.add_checked),
+    ("-", 2): _arithmetic(pc.subtract, pc.subtract_checked),
+    ("-", 1): _negated,
+    ("*", 2): _arithmetic(pc.multiply, pc.multiply_checked),
+    ("/", 2): _divided,
+    ("FLOOR", 1): _floor,
+    ("NOT", 1): pc.invert,
+    ("IS_NULL", 1): pc.is_null,
+    ("IS_NOT_NULL", 1): pc.is_valid,
+    ("=", 2): _comparison(pc.equal),
+    ("<>", 2): _comparison(pc.not_equal),
+    ("<", 2): _comparison(pc.less),
+    ("<=", 2): _comparison(pc.less_equal),
+    (">", 2): _comparison(pc.greater),
+    (">=", 2): _comparison(pc.greater_equal),
 }
+"""What is computed, by Spark's name of it and its number of arguments."""

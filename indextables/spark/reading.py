@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from indextables.expr.predicate import Predicate, TextMatch, leaves
+from indextables.fitting import fitted, matched
 from indextables.planner.tasks import SplitTask
 from indextables.spark.aggregating import Aggregation, gathered
 from indextables.spark.options import Access
@@ -131,58 +132,11 @@ def shaped(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     """The batch with exactly these columns and types."""
     if not len(wanted):
         return batch.select([])
-    names = {name.lower(): i for i, name in enumerate(batch.schema.names)}
-    arrays = []
-    for column in wanted:
-        i = names.get(column.name.lower())
-        if i is None:
-            arrays.append(pa.nulls(batch.num_rows, column.type))
-        else:
-            arrays.append(fitted(batch.column(i), column.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
-
-
-def fitted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array as a type that differs by left-out struct fields and spelling alone."""
-    if array.type == wanted:
-        return array
-    t = pa.types
-    if t.is_struct(wanted):
-        return _fitted_struct(array, wanted)
-    if t.is_map(wanted):
-        return _fitted_map(array, wanted)
-    if t.is_list(wanted):
-        return _fitted_list(array, wanted)
-    return array.cast(wanted)
-
-
-def _fitted_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
-    names = {array.type.field(i).name.lower(): i for i in range(array.type.num_fields)}
-    parts = [
-        fitted(array.field(names[inner.name.lower()]), inner.type)
-        if inner.name.lower() in names
-        else pa.nulls(len(array), inner.type)
-        for inner in wanted.fields
+    places = matched(wanted.names, batch.schema.names)
+    arrays = [
+        pa.nulls(batch.num_rows, column.type)
+        if place is None
+        else fitted(batch.column(place), column.type)
+        for column, place in zip(wanted, places, strict=True)
     ]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=list(wanted.fields), mask=mask)
-
-
-def _fitted_list(array: pa.ListArray, wanted: pa.ListType) -> pa.Array:
-    array = _compact(array)
-    mask = array.is_null() if array.null_count else None
-    values = fitted(array.values, wanted.value_type)
-    return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=mask)
-
-
-def _fitted_map(array: pa.MapArray, wanted: pa.MapType) -> pa.Array:
-    array = _compact(array)
-    mask = array.is_null() if array.null_count else None
-    keys = fitted(array.keys, wanted.key_type)
-    items = fitted(array.items, wanted.item_type)
-    return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=mask)
-
-
-def _compact(array: pa.Array) -> pa.Array:
-    """The array at offset zero, which building one from parts with a mask needs."""
-    return pa.concat_arrays([array.slice(0, 0), array]) if array.offset else array
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)

@@ -123,10 +123,10 @@ class Scan:
     def decides_all(self) -> bool:
         return all(self.accepted)
 
-    def plan(self, columns: Sequence[str] | None = None) -> Plan:
+    def plan(self, columns: Sequence[str] | None = None, limit: int | None = None) -> Plan:
         """The splits this scan needs."""
         whole = conjunction([self.fixed, *self.predicates])
-        return self.planner.plan(whole, columns, self.request.body.get("limit"))
+        return self.planner.plan(whole, columns, limit)
 
     def tasks(self, plan: Plan) -> list[SplitTask]:
         """The plan's tasks, checking only what is ours to check."""

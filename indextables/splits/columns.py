@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import SchemaMismatchError, UnknownColumnError
+from indextables.fitting import fitted
 from indextables.splits.partitions import partition_array
 
 
@@ -72,7 +73,7 @@ class Shaper:
         if array.type.equals(field.type):
             return array
         try:
-            return array.cast(field.type)
+            return fitted(array, field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaMismatchError(
                 f"column '{field.name}' is {array.type} in the split and {field.type} in the table",

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import IndexTablesError, SchemaMismatchError
+from indextables.fitting import fitted
 from indextables.native._crc32c import crc32c
 from indextables.splits.rows_encode import ColumnEncoder, Written
 from indextables.splits.rows_layout import Directory, is_native, stored_streams, streams_of
@@ -170,7 +171,7 @@ def _cast(array: pa.Array, wanted: pa.Field) -> pa.Array:
     if array.type.equals(wanted.type):
         return array
     try:
-        return array.cast(wanted.type)
+        return fitted(array, wanted.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column '{wanted.name}' of type {array.type} does not fit {wanted.type}: {error}"

@@ -21,6 +21,7 @@ from indextables.config import Config
 from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError
 from indextables.expr.jsonpaths import Leaf, flatten
 from indextables.expr.keys import HASH_KIND, KeyCollector, canonical_texts, distinct
+from indextables.fitting import fitted
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, BinaryFuse16, hash_terms
@@ -192,7 +193,7 @@ class SplitWriter:
         if missing:
             raise SchemaMismatchError(f"the batch has no column {', '.join(missing)}")
         try:
-            columns = [batch.column(f.name).cast(f.type) for f in self.schema]
+            columns = [fitted(batch.column(f.name), f.type) for f in self.schema]
         except pa.ArrowInvalid as error:
             raise SchemaMismatchError(f"the batch does not fit the schema: {error}") from error
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)

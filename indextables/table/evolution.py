@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import SchemaMismatchError
+from indextables.fitting import fitted, matched
 from indextables.types import normalize_schema, type_name
 
 _WIDENS: dict[pa.DataType, tuple[pa.DataType, ...]] = {
@@ -57,16 +57,20 @@ def widens(given: pa.DataType, wanted: pa.DataType) -> bool:
         whole = wanted.precision - wanted.scale >= given.precision - given.scale
         return bool(whole and wanted.scale >= given.scale)
     if t.is_struct(given) and t.is_struct(wanted):
-        by_name = {f.name.lower(): f for f in wanted.fields}
-        return all(
-            f.name.lower() in by_name and widens(f.type, by_name[f.name.lower()].type)
-            for f in given.fields
-        )
+        return _struct_widens(given, wanted)
     if t.is_map(given) and t.is_map(wanted):
         return widens(given.key_type, wanted.key_type) and widens(given.item_type, wanted.item_type)
     if t.is_list(given) and t.is_list(wanted):
         return widens(given.value_type, wanted.value_type)
     return False
+
+
+def _struct_widens(given: pa.StructType, wanted: pa.StructType) -> bool:
+    places = matched([f.name for f in given.fields], [f.name for f in wanted.fields])
+    return all(
+        place is not None and widens(field.type, wanted.field(place).type)
+        for field, place in zip(given.fields, places, strict=True)
+    )
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -90,7 +94,7 @@ def _cast(array: Any, field: pa.Field) -> Any:
     try:
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        return pc.cast(array, field.type, safe=True)
+        return fitted(array, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column '{field.name}' does not fit {type_name(field.type)}: {error}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from decimal import Decimal
 from typing import Any
@@ -69,6 +70,8 @@ ZERO = lit("0.0", "double")
                  call("FLOOR", call("/", field("x"), lit("0.25", "double")))),
             [None, -2, None, None],
         ),
+        (call("-", field("n")), [-1, 7, None, -(2**53) - 1]),
+        (call("-", call("CAST", field("n"), type="double")), [-1.0, 7.0, None, -float(2**53)]),
         (call("IS_NULL", field("x")), [False, False, True, False]),
         (
             call("CASE_WHEN", call("<", field("n"), lit(0, "long")), lit("low", "string")),
@@ -91,6 +94,10 @@ def test_values(node: dict[str, Any], expected: list[Any]) -> None:
     "node",
     [
         call("UPPER", field("n")),
+        call("-", field("s", "a")),
+        call("CAST", field("n"), type="interval day to second"),
+        call("+", field("n"), {"op": "lit", "type": "variant", "value": "1"}),
+        {"op": "something new"},
         call("/", field("x"), field("x")),
         call("/", field("x"), ZERO),
         call("+", field("n"), field("x")),
@@ -104,6 +111,59 @@ def test_values(node: dict[str, Any], expected: list[Any]) -> None:
 def test_what_is_unknown_is_left_to_spark(node: dict[str, Any]) -> None:
     assert Computed.of(node, BATCH.schema) is None
     assert supported(BATCH.schema, [node], [{"function": "CountStar"}]) is None
+
+
+OPERANDS = [
+    *(field(name) for name in BATCH.schema.names),
+    field("s", "a"),
+    lit(None, "void"),
+    lit(None, "long"),
+    lit("text", "string"),
+    lit("0x", "binary"),
+    lit(True, "boolean"),
+    lit(1, "date"),
+    lit("1.50", "decimal(3,2)"),
+]
+NAMES = [
+    "+", "-", "*", "/", "%", "&", "|", "^", "~", "=", "<=>", "<>", "<", "<=", ">", ">=",
+    "AND", "OR", "NOT", "IS_NULL", "IS_NOT_NULL", "IN", "CASE_WHEN", "COALESCE", "CAST",
+    "FLOOR", "CEIL", "ROUND", "ABS", "SQRT", "UPPER", "SUBSTRING", "CONCAT", "EXTRACT",
+    "field", "lit", "", "no such thing",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_tree_whatever_is_more_than_unknown(name: str) -> None:
+    """Each name with zero to three operands of each type: computed over rows, or left to Spark."""
+    for count in range(4):
+        for operands in itertools.product(OPERANDS, repeat=count):
+            for more in ({}, {"type": "double"}, {"type": "no type"}):
+                found = Computed.of(call(name, *operands, **more), BATCH.schema)
+                if found is not None:
+                    assert len(found.over(BATCH.slice(1, 2))) == 2
+
+
+@pytest.mark.parametrize("function", ["Sum", "Min", "Max", "Count", "Avg", "GeneralAggregateFunc"])
+def test_functions_over_all_types_are_exact_or_left_to_spark(function: str) -> None:
+    for node in OPERANDS:
+        for distinct in (False, True):
+            asked = [{"function": function, "measure": node, "distinct": distinct}]
+            found = supported(BATCH.schema, [], asked)
+            if found is not None:
+                assert not distinct
+                assert sum(batch.num_rows for batch in found.of([BATCH])) >= 1
+
+
+@pytest.mark.parametrize(("op", "test"), [("AND", "IS_NULL"), ("OR", "IS_NOT_NULL")])
+def test_what_is_decided_on_the_left_is_not_computed_on_the_right(op: str, test: str) -> None:
+    """2^53 + 1 and more would overflow, and Spark never gets that far."""
+    huge = call("+", field("n"), lit(2**63 - 10, "long"))
+    node = call(op, call(test, field("n")), call(">", huge, lit(0, "long")))
+    decided = {"AND": False, "OR": True}[op]
+    assert values(node) == [decided, decided, None, decided]
+    other = {"AND": "IS_NOT_NULL", "OR": "IS_NULL"}[op]
+    with pytest.raises(pa.ArrowInvalid, match="overflow"):
+        values(call(op, call(other, field("n")), call(">", huge, lit(0, "long"))))
 
 
 @pytest.mark.parametrize("ansi", [True, False])

@@ -8,6 +8,8 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 
 /**
  * The expressions that Spark groups and measures by, as nested JSON.
@@ -18,6 +20,34 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
  */
 final class ConnectorJson {
     private ConnectorJson() {}
+
+    /** {"groupBy":[...],"aggregates":[...]}; null where a part has no form. */
+    static ObjectNode aggregation(Aggregation aggregation) {
+        ObjectNode out = Bridge.object();
+        ArrayNode groups = out.putArray("groupBy");
+        Expression[] keys = aggregation.groupByExpressions();
+        for (int i = 0; i < keys.length; i++) {
+            JsonNode key = node(keys[i]);
+            if (key == null) {
+                return null;
+            }
+            groups.add(key);
+        }
+        ArrayNode functions = out.putArray("aggregates");
+        AggregateFunc[] wanted = aggregation.aggregateExpressions();
+        for (int i = 0; i < wanted.length; i++) {
+            ObjectNode function = functions.addObject();
+            function.put("function", wanted[i].getClass().getSimpleName());
+            function.put("distinct", wanted[i].toString().contains("DISTINCT"));
+            Expression[] children = wanted[i].children();
+            JsonNode measure = children.length == 1 ? node(children[0]) : null;
+            if (children.length != 0 && measure == null) {
+                return null;
+            }
+            function.set("measure", measure);
+        }
+        return out;
+    }
 
     static JsonNode node(Expression e) {
         ObjectNode out = Bridge.object();

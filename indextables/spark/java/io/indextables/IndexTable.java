@@ -118,11 +118,7 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        ObjectNode asked = merged(options);
-        if (!asked.has("version") && !asked.has("timestampMicros")) {
-            asked.set("version", Bridge.ask("version", asked).get("version"));
-        }
-        return new IndexTableScanBuilder(asked, schema());
+        return new IndexTableScanBuilder(merged(options), schema());
     }
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {

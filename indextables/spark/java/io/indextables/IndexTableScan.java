@@ -13,15 +13,21 @@ import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 
-/** One scan, planned in Python. */
+/** One scan, planned in Python: one question brings its rows or tasks and all that is said of it. */
 public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
-    private final ObjectNode request;
+    private final ScanRequest request;
+    private final ObjectNode last;
     private final StructType output;
     private ScanPlan plan;
+    private JsonNode story;
+    private boolean streaming;
 
-    IndexTableScan(ObjectNode request, StructType output) {
+    /** "last" is what was added to the request since Python was asked; "plan" may be null. */
+    IndexTableScan(ScanRequest request, ObjectNode last, StructType output, ScanPlan plan) {
         this.request = request;
+        this.last = last;
         this.output = output;
+        this.plan = plan;
     }
 
     public StructType readSchema() {
@@ -29,7 +35,7 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     public String description() {
-        return Bridge.ask("summary", request).get("text").asText();
+        return story().get("text").asText();
     }
 
     public Batch toBatch() {
@@ -37,12 +43,13 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     public MicroBatchStream toMicroBatchStream(String checkpoint) {
-        return Python.streamingScan(request, output).toMicroBatchStream(checkpoint);
+        streaming = true;
+        return Python.streamingScan(request.whole(), output).toMicroBatchStream(checkpoint);
     }
 
     public Statistics estimateStatistics() {
-        JsonNode answer = Bridge.ask("statistics", request);
-        return new Estimate(answer.get("bytes").asLong(), answer.get("rows").asLong());
+        JsonNode found = story();
+        return new Estimate(found.get("bytes").asLong(), found.get("rows").asLong());
     }
 
     public boolean reflectsFullyPushedDownFilters() {
@@ -63,19 +70,26 @@ public class IndexTableScan implements Scan, Batch, SupportsReportStatistics {
     }
 
     private synchronized ScanPlan plan() {
-        if (plan == null && Bridge.isStock()) {
-            plan = ScanPlan.ofTasks(StockTransport.read(request, output));
-        }
         if (plan == null) {
-            try {
-                plan = ScanPlan.receive(Bridge.fetch("plan", request), output);
-            } catch (RuntimeException problem) {
-                throw problem;
-            } catch (Exception problem) {
-                throw new IllegalStateException("indextables: unreadable plan", problem);
-            }
+            plan = Bridge.isStock()
+                ? ScanPlan.ofTasks(StockTransport.read(request.whole(), output))
+                : ScanPlan.receive(request.fetch(last), output);
         }
         return plan;
+    }
+
+    /** What is said of the scan; a stream grows, and its story with it. */
+    private synchronized JsonNode story() {
+        if (streaming) {
+            return request.ask("summary", last);
+        }
+        if (story == null && (plan != null || !Bridge.isStock())) {
+            story = plan().story();
+        }
+        if (story == null) {
+            story = request.ask("summary", last);
+        }
+        return story;
     }
 
     public boolean equals(Object other) {

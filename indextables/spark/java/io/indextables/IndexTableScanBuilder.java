@@ -1,10 +1,7 @@
 package io.indextables;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
@@ -23,23 +20,27 @@ public class IndexTableScanBuilder
         SupportsPushDownRequiredColumns,
         SupportsPushDownLimit,
         SupportsPushDownAggregates {
-    private final ObjectNode request;
+    private final ScanRequest request;
+    private final ObjectNode last = Bridge.object();
     private StructType schema;
-    private StructType aggregated;
-    private JsonNode rows;
+    private ObjectNode asked;
+    private JsonNode answer;
+    private ScanPlan known;
+    private boolean aggregated;
 
     IndexTableScanBuilder(ObjectNode request, StructType schema) {
-        this.request = request;
+        this.request = new ScanRequest(request);
         this.schema = schema;
     }
 
     public Seq pushFilters(Seq filters) {
-        request.set("filters", CatalystJson.list(filters));
-        JsonNode answer = Bridge.ask("filters", request);
-        request.set("accepted", answer.get("accepted"));
+        ObjectNode more = Bridge.object();
+        more.set("filters", CatalystJson.list(filters));
+        request.add(more);
+        JsonNode accepted = request.ask("open", more).get("accepted");
         ListBuffer rest = new ListBuffer();
         for (int i = 0; i < filters.size(); i++) {
-            if (!((JsonNode) answer.get("accepted").get(i)).asBoolean()) {
+            if (!((JsonNode) accepted.get(i)).asBoolean()) {
                 rest.addOne(filters.apply(i));
             }
         }
@@ -51,11 +52,13 @@ public class IndexTableScanBuilder
     }
 
     public void pruneColumns(StructType required) {
-        schema = required;
+        if (!aggregated) {
+            schema = required;
+        }
     }
 
     public boolean pushLimit(int limit) {
-        request.put("limit", limit);
+        last.put("limit", limit);
         return true;
     }
 
@@ -64,55 +67,39 @@ public class IndexTableScanBuilder
     }
 
     public boolean supportCompletePushDown(Aggregation aggregation) {
-        JsonNode answer = askAggregate(aggregation, request.deepCopy());
-        return answer != null && answer.has("rows");
+        JsonNode found = askAggregate(aggregation);
+        return found != null && found.has("rows");
     }
 
     public boolean pushAggregation(Aggregation aggregation) {
-        ObjectNode asked = request.deepCopy();
-        JsonNode answer = askAggregate(aggregation, asked);
-        if (answer == null || !answer.get("accepted").asBoolean()) {
+        JsonNode found = askAggregate(aggregation);
+        if (found == null || !found.get("accepted").asBoolean()) {
             return false;
         }
-        request.set("groupBy", asked.get("groupBy"));
-        request.set("aggregates", asked.get("aggregates"));
-        aggregated = (StructType) DataType.fromJson(answer.get("schema").toString());
-        rows = answer.get("rows");
+        request.add(asked);
+        request.use(found.get("aggregated"));
+        schema = (StructType) DataType.fromJson(found.get("schema").toString());
+        aggregated = true;
+        known = found.has("rows") ? ScanPlan.ofAnswer(found, schema) : null;
         return true;
     }
 
-    /** What Python says to this aggregation; null where it cannot even be told. */
-    private static JsonNode askAggregate(Aggregation aggregation, ObjectNode asked) {
-        ArrayNode groups = asked.putArray("groupBy");
-        Expression[] keys = aggregation.groupByExpressions();
-        for (int i = 0; i < keys.length; i++) {
-            JsonNode key = ConnectorJson.node(keys[i]);
-            if (key == null) {
-                return null;
-            }
-            groups.add(key);
+    /** What Python says to this aggregation, asked once; null where it cannot even be told. */
+    private JsonNode askAggregate(Aggregation aggregation) {
+        ObjectNode question = ConnectorJson.aggregation(aggregation);
+        if (question == null) {
+            return null;
         }
-        ArrayNode functions = asked.putArray("aggregates");
-        AggregateFunc[] wanted = aggregation.aggregateExpressions();
-        for (int i = 0; i < wanted.length; i++) {
-            ObjectNode function = functions.addObject();
-            function.put("function", wanted[i].getClass().getSimpleName());
-            function.put("distinct", wanted[i].toString().contains("DISTINCT"));
-            Expression[] children = wanted[i].children();
-            JsonNode measure = children.length == 1 ? ConnectorJson.node(children[0]) : null;
-            if (children.length != 0 && measure == null) {
-                return null;
-            }
-            function.set("measure", measure);
+        if (!question.equals(asked)) {
+            answer = request.ask("aggregate", question);
+            asked = question;
         }
-        return Bridge.ask("aggregate", asked);
+        return answer;
     }
 
     public Scan build() {
-        StructType output = aggregated == null ? schema : aggregated;
-        request.put("output", output.json());
-        return rows == null
-            ? (Scan) new IndexTableScan(request, output)
-            : (Scan) new KnownRows(request, output, rows);
+        last.put("output", schema.json());
+        request.add(last);
+        return new IndexTableScan(request, last, schema, known);
     }
 }

@@ -24,8 +24,9 @@ public class KnownRowsExec extends LocalTableScanExec {
         return new ListBuffer().addOne(description).toList();
     }
 
+    /** Spark makes names of variables in generated code from it, so it must be able to be one. */
     public String nodeName() {
-        return "Scan of known rows";
+        return "KnownRows";
     }
 
     public Iterator stringArgs() {

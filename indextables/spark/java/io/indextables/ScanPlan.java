@@ -1,9 +1,11 @@
 package io.indextables;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -32,34 +34,59 @@ final class ScanPlan {
     private static final byte TASKS = 0;
     private static final byte NOTHING = 2;
     private static final byte ROWS = 3;
+    static final byte GONE = 4;
 
     private final PythonDataSourceReadInfo tasks;
     private final UnsafeRow[] rows;
+    private final JsonNode story;
 
-    private ScanPlan(PythonDataSourceReadInfo tasks, UnsafeRow[] rows) {
+    private ScanPlan(PythonDataSourceReadInfo tasks, UnsafeRow[] rows, JsonNode story) {
         this.tasks = tasks;
         this.rows = rows;
+        this.story = story;
     }
 
     static ScanPlan ofTasks(PythonDataSourceReadInfo tasks) {
-        return new ScanPlan(tasks, null);
+        return new ScanPlan(tasks, null, null);
     }
 
-    /** The plan that Python sent: one byte says what follows. */
-    static ScanPlan receive(byte[] bytes, StructType output) throws Exception {
-        byte[] rest = Arrays.copyOfRange(bytes, 1, bytes.length);
-        switch (bytes[0]) {
-            case TASKS:
-                DataInputStream in = new DataInputStream(new ByteArrayInputStream(rest));
-                return ofTasks(PythonDataSourceReadInfo.receive(in));
-            case NOTHING:
-                return new ScanPlan(null, new UnsafeRow[0]);
-            case ROWS:
-                return new ScanPlan(null, rows(rest, output));
-            default:
-                throw new IllegalArgumentException(
-                    new String(rest, java.nio.charset.StandardCharsets.UTF_8));
+    /** The plan of an aggregate whose rows came with the answer to it. */
+    static ScanPlan ofAnswer(JsonNode answer, StructType output) {
+        try {
+            byte[] stream = Base64.getDecoder().decode(answer.get("rows").asText());
+            return new ScanPlan(null, rows(stream, output), answer.get("story"));
+        } catch (Exception problem) {
+            throw unreadable(problem);
         }
+    }
+
+    /** The plan that Python sent: one byte says what follows its story. */
+    static ScanPlan receive(byte[] bytes, StructType output) {
+        byte kind = bytes[0];
+        if (kind != TASKS && kind != NOTHING && kind != ROWS) {
+            throw new IllegalArgumentException(
+                new String(bytes, 1, bytes.length - 1, StandardCharsets.UTF_8));
+        }
+        try {
+            DataInputStream in =
+                new DataInputStream(new ByteArrayInputStream(bytes, 1, bytes.length - 1));
+            byte[] text = new byte[in.readInt()];
+            in.readFully(text);
+            JsonNode story = Bridge.JSON.readTree(text);
+            if (kind == TASKS) {
+                return new ScanPlan(PythonDataSourceReadInfo.receive(in), null, story);
+            }
+            byte[] rest = new byte[in.available()];
+            in.readFully(rest);
+            UnsafeRow[] found = kind == NOTHING ? new UnsafeRow[0] : rows(rest, output);
+            return new ScanPlan(null, found, story);
+        } catch (Exception problem) {
+            throw unreadable(problem);
+        }
+    }
+
+    private static RuntimeException unreadable(Exception problem) {
+        return new IllegalStateException("indextables: unreadable plan", problem);
     }
 
     private static UnsafeRow[] rows(byte[] stream, StructType output)
@@ -75,6 +102,11 @@ final class ScanPlan {
             found.close();
         }
         return (UnsafeRow[]) rows.toArray(new UnsafeRow[0]);
+    }
+
+    /** What is said of the scan; null where that has to be asked for. */
+    JsonNode story() {
+        return story;
     }
 
     /** The rows of the whole scan; null where tasks read them. */
