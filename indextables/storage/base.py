@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -39,6 +39,7 @@ from indextables.storage.redaction import redact
 
 __all__ = [
     "Capabilities",
+    "Folder",
     "ObjectInfo",
     "Store",
     "open_store",
@@ -55,6 +56,14 @@ class ObjectInfo:
     path: str
     size: int
     modified_ms: int
+
+
+class Folder(NamedTuple):
+    """What lies directly in a folder; not ``complete`` when it was cut after the pages asked."""
+
+    files: list[ObjectInfo]
+    folders: list[str]
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,17 @@ class Store(ABC):
     @abstractmethod
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         """Paths of the folders directly in the folder ``prefix``, sorted."""
+
+    def list_folder(
+        self, prefix: str = "", start_after: str | None = None, most_pages: int | None = None
+    ) -> Folder:
+        """Files (as ``list`` gives them) and folders of ``prefix`` in one go.
+
+        Folders that sort before ``start_after`` may be left out. ``most_pages`` bounds the
+        requests; what is left out then sorts last.
+        """
+        files = builtins.list(self.list(prefix, start_after))
+        return Folder(files, self.list_dirs(prefix))
 
     def local_path(self, path: str) -> str | None:
         """The real file behind an object, for stores that have one."""

@@ -37,7 +37,8 @@ def open_table(
     options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Open the table at ``path``, now or as it was at a version or moment."""
-    log = TransactionLog.open(path, storage_options=storage_options, config=Config.of(options))
+    config = Config.of(options)
+    log = TransactionLog.open(path, storage_options=storage_options, config=config, check=False)
     return Table(log, log.snapshot(version=version, timestamp=timestamp))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -57,25 +56,25 @@ NO_CACHES = {
     "spark.indextables.state.cache.enabled": "false",
 }
 SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
-    "open": (lambda t: t.schema, Ceiling(8, 6, 7)),
-    "count all": (lambda t: t.count(), Ceiling(8, 6, 7)),
-    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(33, 19, 1435)),
-    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(32, 18, 1390)),
+    "open": (lambda t: t.schema, Ceiling(4, 2, 5)),
+    "count all": (lambda t: t.count(), Ceiling(4, 2, 5)),
+    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(29, 16, 1431)),
+    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(28, 15, 1387)),
     "rare word": (
         lambda t: t.to_arrow(where="body TEXTSEARCH 'only07777'", columns=["n", "body"]),
-        Ceiling(45, 25, 1960),
+        Ceiling(41, 22, 1957),
     ),
-    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(44, 25, 1915)),
+    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(40, 22, 1912)),
     "range": (
         lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
-        Ceiling(13, 11, 190),
+        Ceiling(9, 7, 188),
     ),
-    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(20, 12, 806)),
+    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(16, 9, 803)),
     "group by": (
         lambda t: t.aggregate({"rows": "count", "sum": ("sum", "code")}, ["kind"], "code > 3"),
-        Ceiling(32, 18, 820),
+        Ceiling(28, 15, 817),
     ),
-    "first rows": (lambda t: t.to_arrow(limit=10), Ceiling(10, 8, 120)),
+    "first rows": (lambda t: t.to_arrow(limit=10), Ceiling(6, 4, 118)),
 }
 
 
