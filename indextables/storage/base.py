@@ -18,7 +18,6 @@ from __future__ import annotations
 import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
@@ -34,6 +33,7 @@ from indextables.errors import (
 )
 from indextables.storage.options import resolve_options, scheme_of
 from indextables.storage.paths import safe_path, temporary_name
+from indextables.storage.pool import in_order
 from indextables.storage.ranges import check_range, coalesce, cut
 from indextables.storage.redaction import redact
 
@@ -113,8 +113,7 @@ class Store(ABC):
         """Whole objects in the order asked; what failed is its error, in place."""
         if not self.capabilities.remote or len(paths) < 2:
             return [self._read_or_error(path) for path in paths]
-        with ThreadPoolExecutor(max_workers=max(1, min(parallelism, len(paths)))) as pool:
-            return list(pool.map(self._read_or_error, paths))
+        return builtins.list(in_order(self._read_or_error, paths, max(1, parallelism)))
 
     def _read_or_error(self, path: str) -> bytes | StorageError:
         try:

@@ -76,6 +76,18 @@ def workers(store: Store, most: int | None = None) -> int:
     return max(1, min(MOST_THREADS, DEFAULT_WORKERS if most is None else most))
 
 
+def submit(run: Callable[[T], R], item: T) -> Future[R]:
+    """The coming result of one call; inside the pool it is there at once."""
+    if not _state.is_inside:
+        return _state.submit(run, item)
+    done: Future[R] = Future()
+    try:
+        done.set_result(run(item))
+    except Exception as error:
+        done.set_exception(error)
+    return done
+
+
 def side_by_side(store: Store, *calls: Callable[[], Any]) -> list[Any]:
     """The results of a few calls, made at once where the store is remote."""
     if not store.capabilities.remote or _state.is_inside or len(calls) < 2:

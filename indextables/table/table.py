@@ -126,9 +126,9 @@ class Table(Verbs):
         self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Plan:
         """Which splits a query needs, and why."""
-        self.last_plan = Planner(self, xref_router=self.xref_router).plan(
-            where, columns=columns, limit=limit
-        )
+        at_once = execute.parallelism(self)
+        planner = Planner(self, xref_router=self.xref_router, parallelism=at_once)
+        self.last_plan = planner.plan(where, columns=columns, limit=limit)
         return self.last_plan
 
     def explain(self, where: Any = None, format: str = "text") -> str:

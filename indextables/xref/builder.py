@@ -8,10 +8,8 @@ the same splits meanwhile, ours is dropped and the plan is made anew, at most a 
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +21,7 @@ from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 from indextables.progress import progress
+from indextables.storage import pool
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.paths import new_xref_id, xref_path
 from indextables.xref.rebuild import PlannedXRef, XRefRebuildPlan, evaluate_xref_rebuild
@@ -216,7 +215,8 @@ class XRefBuildManager:
     def _gather_in_threads(
         self, adds: Sequence[AddFile], kind: str
     ) -> Iterator[SourceFilter | IndexTablesError]:
-        workers = self.config["xref.build.parallelism"] or min(8, 2 * (os.cpu_count() or 1))
+        asked = self.config["xref.build.parallelism"]
+        workers = asked or pool.workers(self.log.store, self.config["read.remoteParallelism"])
 
         def one(add: AddFile) -> SourceFilter | IndexTablesError:
             try:
@@ -224,8 +224,7 @@ class XRefBuildManager:
             except IndexTablesError as error:
                 return error
 
-        with ThreadPoolExecutor(workers, thread_name_prefix="indextables-xref") as pool:
-            yield from pool.map(one, adds)
+        yield from pool.in_order(one, adds, workers)
 
 
 _BUILT = ("created", "rebuilt")
