@@ -21,6 +21,7 @@ TITLES = {
     "xref_spark": "Spark with cross-references on and off",
     "maintenance": "Maintenance",
     "storage": "Object stores (s3fs)",
+    "remote": "Whole queries over an object store (Lance, Delta)",
 }
 NOTES = {
     "table": "Processor time of the whole process, all threads added up. DuckDB and pyarrow use "
@@ -30,6 +31,9 @@ NOTES = {
     "planner": "The file list is in memory and the same question is asked again and again, so its "
     "text is parsed once; the next section asks a new one each time.",
     "log": "Processor time in fresh processes, imports not counted.",
+    "remote": "Every request waits 30 ms for its first byte, every query runs in a fresh process; "
+    "seconds by the clock, imports not counted. Depth is the longest chain of requests that had to "
+    "wait for each other.",
     "spark": "By the clock, since Spark works in other processes.",
     "xref_spark": "By the clock, since Spark works in other processes.",
 }

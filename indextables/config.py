@@ -410,6 +410,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("read.driver.maxSplits", "int", 16, "Most splits of a scan that the driver reads itself; 0 leaves every scan to tasks."),
     _s("read.driver.maxRows", "int", 1_000, "Most rows of a scan that the driver reads itself."),
     _s("read.batchRows", "int", 65_536, "Rows per Arrow batch.", low=1, high=(1 << 31) - 1),
+    _s("read.remoteParallelism", "int", 32, "Splits of a table on an object store that one query reads at once.", low=1, high=1024),
     _s("read.requireAggregatePushdown", "bool", False, "Fail where an aggregate cannot be pushed down."),
     _s("read.batchOptimization.*", "str", None, "Accepted for compatibility; ranges are always coalesced."),
     _s("filter.stringPattern.pushdown", "bool", True, "Use LIKE patterns for pruning and search."),

@@ -46,6 +46,18 @@ class LogCache:
             self.hits += 1
             return found[1]
 
+    def guess(self, place: str, *key: Hashable) -> Any:
+        """The newest living entry of any table that was at ``place``; to be checked by the caller.
+
+        Which table is at a place now costs a request; this says what is worth asking beside it.
+        """
+        with self._lock:
+            for (table, *rest), (until, value) in reversed(self._entries.items()):
+                is_there = isinstance(table, tuple) and table[:1] == (place,)
+                if is_there and tuple(rest) == key and until > self._clock():
+                    return value
+        return None
+
     def put(self, ttl_s: float, value: Any, table: Hashable, *key: Hashable) -> None:
         """Keep ``value`` for ``ttl_s`` seconds from now; the least used entries make room."""
         if ttl_s <= 0:

@@ -10,6 +10,10 @@ nowhere else, and the load fails with its error: an older table is never served 
 
 A version file that was listed and is gone when read was cleaned away under our feet; the load
 starts again with a fresh listing.
+
+On an object store a load is two or three round trips. The first look asks for version 0 (which
+names the table) and for one page of the listing, side by side; checkpoint or versions follow. The
+hint is read only where the log is longer than a page, to list from the newest checkpoint on.
 """
 
 from __future__ import annotations
@@ -41,8 +45,9 @@ from indextables.log.codec import REMEDY, decode_actions
 from indextables.log.hint import read_hint
 from indextables.log.protocol import check_readable
 from indextables.log.snapshot import Snapshot, VersionActions
-from indextables.log.versions import LogListing, list_log, version_path
+from indextables.log.versions import LOG_DIR, LogListing, list_log, version_path
 from indextables.storage.base import Store
+from indextables.storage.pool import side_by_side
 
 logger = logging.getLogger(__name__)
 _LISTINGS = 5
@@ -59,13 +64,45 @@ class Start(NamedTuple):
     version: int
 
 
-def table_token(store: Store) -> str:
-    """What tells this table from another one made at the same place: its first version."""
+class FirstLook(NamedTuple):
+    """What one round trip tells: version 0, if it is there, and a listing."""
+
+    first: bytes | None
+    listing: LogListing
+
+    @property
+    def token(self) -> str:
+        """What tells this table from another one made at the same place: its first version."""
+        return "no version 0" if self.first is None else hashlib.sha256(self.first).hexdigest()
+
+    def is_of(self, snapshot: Snapshot) -> bool:
+        """Is version 0 the beginning of this snapshot, not of a table made there meanwhile?"""
+        if self.first is None:
+            return True
+        path = version_path(0)
+        try:
+            actions = decode_actions(self.first, root="", path=path, version=0)
+        except IndexTablesError:
+            return False
+        return any(isinstance(a, Metadata) and a.id == snapshot.metadata.id for a in actions)
+
+
+def first_look(store: Store, since: int = 0) -> FirstLook:
+    """Version 0 and the listing from ``since`` on, cut after a page when from the beginning."""
+    pages = None if since else 1
+    return FirstLook(
+        *side_by_side(
+            store, lambda: read_first(store), lambda: list_log(store, since, most_pages=pages)
+        )
+    )
+
+
+def read_first(store: Store) -> bytes | None:
+    """Version 0 as it is stored."""
     try:
-        data = store.read(version_path(0))
+        return store.read(version_path(0))
     except ObjectNotFoundError:
-        return "no version 0"
-    return hashlib.sha256(data).hexdigest()
+        return None
 
 
 class Loaded(NamedTuple):
@@ -75,50 +112,94 @@ class Loaded(NamedTuple):
     newest: int
 
 
-def load_snapshot(store: Store, config: Config, version: int | None = None) -> Loaded:
-    """The table at ``version``, or at the newest one."""
-    hint = read_hint(store)
-    since = hint.version if hint is not None and (version is None or version >= hint.version) else 0
+def load_snapshot(
+    store: Store, config: Config, version: int | None = None, look: FirstLook | None = None
+) -> Loaded:
+    """The table at ``version``, or at the newest one; ``look`` is a fresh look at all of it."""
+    look = look or FirstLook(None, list_log(store, most_pages=1))
+    listing = look.listing if look.listing.complete else _list_from_hint(store, version)
     for attempt in range(_LISTINGS):
-        listing = list_log(store, since)
-        if since and not (listing.states or listing.checkpoints):
-            since = 0
-            listing = list_log(store)
         try:
-            return Loaded(_load(store, config, listing, version), listing.newest)
+            return Loaded(_load(store, config, listing, version, look.first), listing.newest)
         except _NeedsOlderError:
-            since = 0
+            pass
         except VanishedError as gone:
             logger.info("%s was cleaned away while reading, listing again (%d)", gone, attempt)
-            since = 0
         except CorruptFileError:
             if list_log(store, listing.since) == listing:
                 raise
-            since = 0
+        listing, look = list_log(store), FirstLook(None, listing)
     raise StorageError(
         "the log changes faster than it can be read", path=store.uri, hint="Try again"
     )
+
+
+def _list_from_hint(store: Store, version: int | None) -> LogListing:
+    """A long log from its newest checkpoint on, as far as the hint knows it."""
+    hint = read_hint(store)
+    if hint is None or (version is not None and version < hint.version):
+        return list_log(store)
+    listing = list_log(store, hint.version)
+    return listing if listing.states or listing.checkpoints else list_log(store)
 
 
 class _NeedsOlderError(Exception):
     """The files from the hint on are not enough."""
 
 
-def _load(store: Store, config: Config, listing: LogListing, version: int | None) -> Snapshot:
+def no_table(path: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        "no transaction log found",
+        path=path,
+        hint=f"A table has a folder {LOG_DIR}; check the path, or create the table",
+    )
+
+
+def _load(
+    store: Store,
+    config: Config,
+    listing: LogListing,
+    version: int | None,
+    first: bytes | None,
+) -> Snapshot:
     if listing.is_empty and not listing.since:
-        raise TableNotFoundError(
-            "no transaction log found", path=store.uri, hint="Create the table first"
-        )
+        raise no_table(store.uri)
     last = listing.newest if version is None else version
-    start = _start(store, config, listing, last)
-    run = [v for v in listing.run_after(start.version) if v <= last]
+    start, ahead = side_by_side(
+        store,
+        lambda: _start(store, config, listing, last),
+        lambda: _read_ahead(store, config, listing, last),
+    )
+    run = _run(listing, start.version, last)
     reached = run[-1] if run else start.version
     if version is not None and (reached != version or version < 0):
         raise not_found(version, listing, store)
-    changes = read_versions(store, config, run, listing)
+    changes = ahead if [c.version for c in ahead] == run else None
+    if changes is None:
+        changes = read_versions(store, config, run, listing, first)
     if start.snapshot is None:
         return Snapshot.from_replay(changes)
     return start.snapshot.with_versions(changes) if changes else start.snapshot
+
+
+def _run(listing: LogListing, start: int, last: int) -> list[int]:
+    return [version for version in listing.run_after(start) if version <= last]
+
+
+def _read_ahead(
+    store: Store, config: Config, listing: LogListing, last: int
+) -> list[VersionActions]:
+    """The versions after the newest checkpoint, read while that one is; none without one.
+
+    Nobody needs them if the checkpoint turns out to be broken, so a failure is left to whoever
+    reads them again.
+    """
+    known = [v for v in (*listing.states, *listing.checkpoints) if v <= last]
+    run = _run(listing, max(known), last) if known and store.capabilities.remote else []
+    try:
+        return read_versions(store, config, run, listing)
+    except IndexTablesError:
+        return []
 
 
 def _start(store: Store, config: Config, listing: LogListing, last: int) -> Start:
@@ -181,11 +262,19 @@ def reachable_versions(listing: LogListing) -> list[int]:
 
 
 def read_versions(
-    store: Store, config: Config, versions: Sequence[int], listing: LogListing
+    store: Store,
+    config: Config,
+    versions: Sequence[int],
+    listing: LogListing,
+    first: bytes | None = None,
 ) -> list[VersionActions]:
-    """The actions of these versions, in the order given."""
+    """The actions of these versions, in the order given; ``first`` is version 0 if it is known."""
     paths = [version_path(version) for version in versions]
-    blobs = store.read_many(paths, config["transaction.maxConcurrentReads"])
+    known = {} if first is None else {version_path(0): first}
+    missing = [path for path in paths if path not in known]
+    read = store.read_many(missing, config["transaction.maxConcurrentReads"])
+    answers = {**known, **dict(zip(missing, read, strict=True))}
+    blobs = [answers[path] for path in paths]
     found = []
     for version, path, data in zip(versions, paths, blobs, strict=True):
         if isinstance(data, ObjectNotFoundError):

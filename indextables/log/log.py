@@ -22,7 +22,6 @@ from indextables.errors import (
     IndexTablesError,
     ObjectNotFoundError,
     TableExistsError,
-    TableNotFoundError,
     UnknownColumnError,
 )
 from indextables.log import cache as caching
@@ -41,11 +40,14 @@ from indextables.log.follow_up import follow_up
 from indextables.log.history import HistoryEntry, read_history, version_at, version_time
 from indextables.log.kinds import check_kind
 from indextables.log.loader import (
+    FirstLook,
     VanishedError,
+    first_look,
     load_snapshot,
+    no_table,
     reachable_versions,
+    read_first,
     read_versions,
-    table_token,
 )
 from indextables.log.moments import to_millis, warn_of_future
 from indextables.log.protocol import (
@@ -59,7 +61,6 @@ from indextables.log.retention import Retention
 from indextables.log.snapshot import Snapshot, VersionActions
 from indextables.log.transaction import CommitResult, Transaction
 from indextables.log.versions import (
-    LOG_DIR,
     LogListing,
     asked_version,
     list_log,
@@ -92,15 +93,16 @@ class TransactionLog(XRefMethods):
         storage_options: Mapping[str, Any] | None = None,
         config: Config | None = None,
         store: Store | None = None,
+        check: bool = True,
     ) -> TransactionLog:
-        """The log of the table at ``path``; ``TableNotFoundError`` when there is none."""
+        """The log of the table at ``path``; ``TableNotFoundError`` when there is none.
+
+        Without ``check`` that error is raised by the first call that needs the table, and opening
+        costs no request.
+        """
         log = cls._at(path, storage_options, config, store)
-        if not log._is_there():
-            raise TableNotFoundError(
-                "no transaction log found",
-                path=path,
-                hint=f"A table has a folder {LOG_DIR}; check the path, or create the table",
-            )
+        if check and not log._is_there():
+            raise no_table(path)
         return log
 
     @classmethod
@@ -229,20 +231,29 @@ class TransactionLog(XRefMethods):
 
     def newest(self) -> tuple[Snapshot, int]:
         """A fresh snapshot, and the highest version any file of the log speaks of."""
-        table = self._table_key()
+        guess: Snapshot | None = self.cache.guess(self.store.identity, "latest")
+        look = first_look(self.store, 0 if guess is None else guess.version + 1)
+        table = self._key = (self.store.identity, look.token)
         cached: Snapshot | None = self.cache.get(table, "latest")
         if cached is not None:
-            advanced = self._advance(table, cached)
+            advanced = self._advance(table, cached, look.listing)
             if advanced is not None:
                 return advanced
-        snapshot, newest = load_snapshot(self.store, self.config)
+        if look.listing.since:
+            look = first_look(self.store)
+            table = self._key = (self.store.identity, look.token)
+        snapshot, newest = load_snapshot(self.store, self.config, look=look)
         snapshot = self._checked(snapshot)
-        self.cache.put(caching.snapshot_ttl_s(self.config), snapshot, table, "latest")
+        if look.is_of(snapshot):
+            self.cache.put(caching.snapshot_ttl_s(self.config), snapshot, table, "latest")
         return snapshot, newest
 
-    def _advance(self, table: Hashable, cached: Snapshot) -> tuple[Snapshot, int] | None:
+    def _advance(
+        self, table: Hashable, cached: Snapshot, listing: LogListing
+    ) -> tuple[Snapshot, int] | None:
         """The cached snapshot with what is new, ``None`` when it must be read anew."""
-        listing = list_log(self.store, cached.version + 1)
+        if listing.since > cached.version + 1 or not listing.complete:
+            listing = list_log(self.store, cached.version + 1)
         run = listing.run_after(cached.version)
         newest = max(listing.newest, cached.version)
         reached = run[-1] if run else cached.version
@@ -432,7 +443,7 @@ class TransactionLog(XRefMethods):
 
     def _table_key(self) -> Hashable:
         """Names the table in the cache; asked anew by every operation, as tables get replaced."""
-        self._key = (self.store.identity, table_token(self.store))
+        self._key = (self.store.identity, FirstLook(read_first(self.store), LogListing()).token)
         return self._key
 
     def _remember(self, table: Hashable, change: VersionActions) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,13 +92,14 @@ class PartFile:
 
 @dataclass(frozen=True, slots=True)
 class LogListing:
-    """What the log folder holds at and above ``since``."""
+    """What the log folder holds at and above ``since``; not ``complete``: only the first of it."""
 
     since: int = 0
     versions: Mapping[int, ObjectInfo] = field(default_factory=dict)
     checkpoints: Mapping[int, ObjectInfo] = field(default_factory=dict)
     parts: tuple[PartFile, ...] = ()
     states: frozenset[int] = frozenset()
+    complete: bool = True
 
     @property
     def is_empty(self) -> bool:
@@ -117,13 +118,14 @@ class LogListing:
         return run
 
 
-def list_log(store: Store, since: int = 0) -> LogListing:
+def list_log(store: Store, since: int = 0, most_pages: int | None = None) -> LogListing:
     """A fresh listing; with ``since`` the files of older versions are not asked for."""
     versions: dict[int, ObjectInfo] = {}
     checkpoints: dict[int, ObjectInfo] = {}
     parts: list[PartFile] = []
     after = f"{LOG_DIR}/{digits(since)}" if since > 0 else None
-    for info in store.list(LOG_DIR, start_after=after):
+    found = store.list_folder(LOG_DIR, after, most_pages)
+    for info in found.files:
         name = info.path.rpartition("/")[2]
         if (version := _numbered(_VERSION, name)) is not None:
             versions[version] = info
@@ -131,13 +133,17 @@ def list_log(store: Store, since: int = 0) -> LogListing:
             checkpoints[version] = info
         elif (match := _PART.fullmatch(name)) and int(match[1]) <= LARGEST:
             parts.append(PartFile(int(match[1]), match[2], int(match[3]), info))
-    states = frozenset(v for v in list_states(store) if v >= since)
-    return LogListing(since, versions, checkpoints, tuple(parts), states)
+    states = frozenset(v for v in _states(found.folders) if v >= since)
+    return LogListing(since, versions, checkpoints, tuple(parts), states, found.complete)
 
 
 def list_states(store: Store) -> list[int]:
     """Versions that have a state folder, ascending."""
-    names = (path.rstrip("/").rpartition("/")[2] for path in store.list_dirs(LOG_DIR))
+    return _states(store.list_dirs(LOG_DIR))
+
+
+def _states(folders: Sequence[str]) -> list[int]:
+    names = (path.rstrip("/").rpartition("/")[2] for path in folders)
     found = (_numbered(_STATE, name) for name in names)
     return sorted(version for version in found if version is not None)
 

@@ -18,10 +18,9 @@ from __future__ import annotations
 import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -35,11 +34,13 @@ from indextables.errors import (
 from indextables.storage import deleting
 from indextables.storage.options import resolve_options, scheme_of
 from indextables.storage.paths import safe_path, temporary_name
+from indextables.storage.pool import in_order
 from indextables.storage.ranges import check_range, coalesce, cut
 from indextables.storage.redaction import redact
 
 __all__ = [
     "Capabilities",
+    "Folder",
     "ObjectInfo",
     "Store",
     "open_store",
@@ -56,6 +57,14 @@ class ObjectInfo:
     path: str
     size: int
     modified_ms: int
+
+
+class Folder(NamedTuple):
+    """What lies directly in a folder; not ``complete`` when it was cut after the pages asked."""
+
+    files: list[ObjectInfo]
+    folders: list[str]
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +114,7 @@ class Store(ABC):
         """Whole objects in the order asked; what failed is its error, in place."""
         if not self.capabilities.remote or len(paths) < 2:
             return [self._read_or_error(path) for path in paths]
-        with ThreadPoolExecutor(max_workers=max(1, min(parallelism, len(paths)))) as pool:
-            return list(pool.map(self._read_or_error, paths))
+        return builtins.list(in_order(self._read_or_error, paths, max(1, parallelism)))
 
     def _read_or_error(self, path: str) -> bytes | StorageError:
         try:
@@ -141,6 +149,17 @@ class Store(ABC):
     @abstractmethod
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         """Paths of the folders directly in the folder ``prefix``, sorted."""
+
+    def list_folder(
+        self, prefix: str = "", start_after: str | None = None, most_pages: int | None = None
+    ) -> Folder:
+        """Files (as ``list`` gives them) and folders of ``prefix`` in one go.
+
+        Folders that sort before ``start_after`` may be left out. ``most_pages`` bounds the
+        requests; what is left out then sorts last.
+        """
+        files = builtins.list(self.list(prefix, start_after))
+        return Folder(files, self.list_dirs(prefix))
 
     def local_path(self, path: str) -> str | None:
         """The real file behind an object, for stores that have one."""

@@ -31,7 +31,7 @@ from indextables.errors import (
     TransientStorageError,
     UnsupportedStoreError,
 )
-from indextables.storage.base import Capabilities, ObjectInfo, Store
+from indextables.storage.base import Capabilities, Folder, ObjectInfo, Store
 from indextables.storage.classify import Verdict, classify
 from indextables.storage.clients import shared_client
 from indextables.storage.machine import machine_error
@@ -303,18 +303,40 @@ class ObjectStore(Store):
     ) -> Iterator[ObjectInfo]:
         after = None if start_after is None else self._root + start_after
         for page in self._pages(folder, prefix, recursive, after):
-            for info in page.objects:
-                if info.path.endswith("/") or is_temporary(info.path) != temporary:
-                    continue
-                if after is None or info.path > after:
-                    yield ObjectInfo(info.path[len(self._root) :], info.size, info.modified_ms)
+            yield from self._files_of(page, after, temporary)
+
+    def _files_of(
+        self, page: Page, after: str | None, temporary: bool = False
+    ) -> Iterator[ObjectInfo]:
+        for info in page.objects:
+            if info.path.endswith("/") or is_temporary(info.path) != temporary:
+                continue
+            if after is None or info.path > after:
+                yield ObjectInfo(info.path[len(self._root) :], info.size, info.modified_ms)
 
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         folder = self._folder_key(prefix)
         found: set[str] = set()
         for page in self._pages(folder, prefix, False, None):
-            found.update(name.rstrip("/")[len(self._root) :] for name in page.folders)
+            found.update(self._folders_of(page))
         return sorted(found)
+
+    def _folders_of(self, page: Page) -> Iterator[str]:
+        return (name.rstrip("/")[len(self._root) :] for name in page.folders)
+
+    def list_folder(
+        self, prefix: str = "", start_after: str | None = None, most_pages: int | None = None
+    ) -> Folder:
+        after = None if start_after is None else self._root + start_after
+        files: builtins.list[ObjectInfo] = []
+        folders: set[str] = set()
+        pages = self._pages(self._folder_key(prefix), prefix, False, after)
+        for number, page in enumerate(pages, 1):
+            files += self._files_of(page, after)
+            folders.update(self._folders_of(page))
+            if page.token and number == most_pages:
+                return Folder(files, sorted(folders), complete=False)
+        return Folder(files, sorted(folders))
 
     def _folder_key(self, prefix: str) -> str:
         folder = safe_folder(prefix)

@@ -14,6 +14,7 @@ from typing import Any
 from indextables.errors import StorageError, TransientStorageError
 from indextables.storage.base import ObjectInfo
 from indextables.storage.objects import SINGLE_PUT_LIMIT, ObjectStore, Page
+from indextables.storage.pool import MOST_THREADS
 
 
 class S3Store(ObjectStore):
@@ -30,6 +31,7 @@ class S3Store(ObjectStore):
             "connect_timeout": self._connect_timeout_s,
             "read_timeout": self._timeout_s,
             "retries": {"max_attempts": 0},
+            "max_pool_connections": MOST_THREADS,
         }
         options["config_kwargs"] = config | options.get("config_kwargs", {})
         options |= {"use_listings_cache": False, "skip_instance_cache": True}

@@ -28,7 +28,7 @@ from indextables.splits.aggregates import (
     merge,
 )
 from indextables.splits.reader import SplitReader
-from indextables.table.execute import in_order
+from indextables.table.execute import each_task
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -51,7 +51,7 @@ def aggregate_plan(
     def run(task: SplitTask) -> list[Partial]:
         return [_of_split(table, task, split, aggregation) for split in task.splits]
 
-    partials = [part for parts in in_order(run, plan.tasks) for part in parts]
+    partials = [part for parts in each_task(table, run, plan) for part in parts]
     return finalize(merge([empty_partial(aggregation), *partials]))
 
 

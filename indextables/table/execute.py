@@ -1,15 +1,15 @@
-"""Running a plan in this process: tasks in a few threads, results in the plan's order.
+"""Running a plan in this process: tasks side by side in threads, results in the plan's order.
 
-Decoding and searching release the GIL, so threads are enough. A limit stops early: tasks that have
-not started never do. Nothing is capped otherwise.
+Decoding and searching release the GIL, so threads are enough; ``storage.pool`` says how many. Many
+splits of a remote table are read at once, but not so many that their rows fill the memory: a task
+without a filter weighs what its splits weigh, one with a filter a small part of it. A limit stops
+early: tasks that have not started never do. Nothing is capped otherwise.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
 from indextables.splits.access import count_split, read_split
 from indextables.splits.reader import SplitReader
+from indextables.storage import pool
 from indextables.storage.base import Store
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 FEW_SPLITS = 4
 """A task of more splits than this does not open the indexes of small ones."""
+BUDGET = 512 << 20
+"""Bytes of splits that are read at once; more only where there are cores for them."""
+FILTERED = 16
+"""A filtered task is taken to read one part in so many."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -122,7 +127,7 @@ def batches(table: Table, plan: Plan, batch_rows: int | None = None) -> Iterator
         return list(read_task(table.store, task, table.schema, table.config, batch_rows))
 
     left = plan.limit
-    for found in in_order(run, plan.tasks):
+    for found in each_task(table, run, plan):
         for batch in found:
             if left is not None:
                 batch = batch.slice(0, left)
@@ -148,7 +153,7 @@ def count(table: Table, plan: Plan) -> int:
     def run(task: SplitTask) -> int:
         return count_task(table.store, task, table.schema, table.config)
 
-    return sum(in_order(run, plan.tasks))
+    return sum(each_task(table, run, plan))
 
 
 def output_schema(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -159,22 +164,23 @@ def output_schema(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema
 
 
 def in_order(run: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
-    """``run`` over the items in threads, a few ahead; results in order, errors at once."""
-    waiting = deque(items)
-    if len(waiting) <= 1 or workers == 1:
-        yield from map(run, waiting)
-        return
-    count = min(workers or os.cpu_count() or 1, len(waiting))
-    with ThreadPoolExecutor(count, thread_name_prefix="indextables") as pool:
-        running: deque[Future[R]] = deque()
-        try:
-            while waiting or running:
-                while waiting and len(running) < 2 * count:
-                    running.append(pool.submit(run, waiting.popleft()))
-                yield running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
+    """``run`` over the items in threads; results in order, errors at once."""
+    return pool.in_order(run, items, workers or 2 * (os.cpu_count() or 1))
+
+
+def parallelism(table: Table) -> int:
+    """How many splits of a table are read side by side."""
+    return pool.workers(table.store, table.config["read.remoteParallelism"])
+
+
+def each_task(table: Table, run: Callable[[SplitTask], R], plan: Plan) -> Iterator[R]:
+    """``run`` over the plan's tasks, in order; a few ahead, so that no core waits."""
+    at_once = max(parallelism(table), 2 * (os.cpu_count() or 1))
+    return pool.in_order(run, plan.tasks, at_once, _weight, BUDGET)
+
+
+def _weight(task: SplitTask) -> int:
+    return task.size if task.predicate == TRUE else task.size // FILTERED
 
 
 def aggregate(

@@ -21,7 +21,7 @@ from indextables.expr.predicate import TRUE
 from indextables.planner.tasks import SplitTask
 from indextables.splits.access import read_split
 from indextables.splits.reader import SplitReader
-from indextables.table.execute import in_order, output_schema
+from indextables.table.execute import each_task, output_schema
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -49,7 +49,7 @@ def top_rows(table: Table, order: Order, where: Any = None) -> pa.Table:
         return [_of_split(table, task, split, order, read) for split in task.splits]
 
     empty = output_schema(table.schema, read).empty_table()
-    found = [part for parts in in_order(run, plan.tasks) for part in parts]
+    found = [part for parts in each_task(table, run, plan) for part in parts]
     return first(pa.concat_tables([empty, *found]), order).select(wanted)
 
 

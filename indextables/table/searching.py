@@ -24,7 +24,7 @@ from indextables.expr.querystring import parse_query
 from indextables.planner import Planner
 from indextables.splits.access import matching_rows, read_split, scored_rows
 from indextables.splits.reader import SplitReader
-from indextables.table.execute import in_order, output_schema
+from indextables.table.execute import in_order, output_schema, parallelism
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -71,7 +71,8 @@ def search(table: Table, request: Request) -> pa.Table:
     def best(number: int) -> list[_Hit]:
         return _best_of_split(table, splits[number], number, query, where, request.limit)
 
-    found = [hit for hits in in_order(best, range(len(splits))) for hit in hits]
+    count = parallelism(table)
+    found = [hit for hits in in_order(best, range(len(splits)), count) for hit in hits]
     top = heapq.nsmallest(request.limit, found, key=lambda h: (-h.score, h.split, h.row))
     return _fetch(table, splits, top, plan.columns, query, request.snippet)
 

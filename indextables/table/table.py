@@ -37,7 +37,8 @@ def open_table(
     options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Open the table at ``path``, now or as it was at a version or moment."""
-    log = TransactionLog.open(path, storage_options=storage_options, config=Config.of(options))
+    config = Config.of(options)
+    log = TransactionLog.open(path, storage_options=storage_options, config=config, check=False)
     return Table(log, log.snapshot(version=version, timestamp=timestamp))
 
 
@@ -125,9 +126,9 @@ class Table(Verbs):
         self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Plan:
         """Which splits a query needs, and why."""
-        self.last_plan = Planner(self, xref_router=self.xref_router).plan(
-            where, columns=columns, limit=limit
-        )
+        at_once = execute.parallelism(self)
+        planner = Planner(self, xref_router=self.xref_router, parallelism=at_once)
+        self.last_plan = planner.plan(where, columns=columns, limit=limit)
         return self.last_plan
 
     def explain(self, where: Any = None, format: str = "text") -> str:

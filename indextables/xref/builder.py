@@ -8,10 +8,8 @@ the same splits meanwhile, ours is dropped and the plan is made anew, at most a 
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +23,7 @@ from indextables.log.retention import discard
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction import Transaction
 from indextables.progress import progress
+from indextables.storage import pool
 from indextables.storage.deleting import Kind
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.paths import new_xref_id, xref_path
@@ -220,13 +219,13 @@ class XRefBuildManager:
     def _gather_in_threads(
         self, adds: Sequence[AddFile], kind: str
     ) -> Iterator[SourceFilter | IndexTablesError]:
-        workers = self.config["xref.build.parallelism"] or min(8, 2 * (os.cpu_count() or 1))
+        asked = self.config["xref.build.parallelism"]
+        workers = asked or pool.workers(self.log.store, self.config["read.remoteParallelism"])
 
         def one(add: AddFile) -> SourceFilter | IndexTablesError:
             return gathered(self.log.store, add, self.config, kind)
 
-        with ThreadPoolExecutor(workers, thread_name_prefix="indextables-xref") as pool:
-            yield from pool.map(one, adds)
+        yield from pool.in_order(one, adds, workers)
 
 
 _BUILT = ("created", "rebuilt")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,7 @@ from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
 from indextables.mapping import DocMapping
 from indextables.storage.base import Store
+from indextables.storage.pool import submit
 from indextables.xref.cache import XRefCache, shared_cache
 from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge
 from indextables.xref.file import LoadedXRef, read_xref
@@ -193,16 +194,15 @@ class XRefQueryRouter:
         deadline = time.monotonic() + self.config["xref.query.timeoutMs"] / 1000
         absent = [a for a in actions if not self._is_cached(a)]
         found: list[tuple[AddXRef, LoadedXRef]] = []
-        pool = ThreadPoolExecutor(4, thread_name_prefix="indextables-xref") if absent else None
+        coming = {a.path: submit(self._load, a) for a in absent}
         try:
-            coming = {a.path: pool.submit(self._load, a) for a in absent} if pool else {}
             for action in actions:
                 loaded = self._load_in_time(action, coming.get(action.path), deadline, report)
                 if loaded is not None:
                     found.append((action, loaded))
         finally:
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
+            for future in coming.values():
+                future.cancel()
         report.xrefs = len(found)
         return found
 

@@ -108,3 +108,9 @@ def gcs_careless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     """A GCS server that ignores conditions, as some emulators do."""
     work = tmp_path_factory.mktemp("gcs-careless")
     yield from _running(lambda: launch.start_gcs(work, ignore_conditions=True))
+
+
+@pytest.fixture(scope="session")
+def s3_counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    """Our S3 server that counts requests; it needs nothing installed."""
+    yield from _running(lambda: launch.start_counting(tmp_path_factory.mktemp("counting")))

@@ -115,6 +115,15 @@ def _make_bucket(options: dict[str, str], key: str, secret: str) -> None:
     client.close()
 
 
+def start_counting(work: Path, *, delay_s: float = 0.0) -> Running:
+    """Our S3 server that counts; ``counting_s3.Remote`` asks it what it counted."""
+    port = free_port()
+    script = Path(__file__).with_name("counting_s3.py")
+    command = [sys.executable, str(script), "--port", str(port), "--delay-ms", str(delay_s * 1000)]
+    server = Server(command, {}, work / f"counting-{port}.log")
+    return _ready_s3(server, port, "AKIACOUNTINGTESTKEY", "counting-secret-value")
+
+
 def start_azurite(programs: Path, work: Path) -> Running:
     port = free_port()
     command = [

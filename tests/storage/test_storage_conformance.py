@@ -24,6 +24,7 @@ from indextables.storage.memory import clear_memory
 KINDS = {
     "local": None,
     "memory": None,
+    "counting": "s3_counting",
     "gcs": "gcs_server",
     "ministack": "s3_ministack",
     "seaweed": "s3_seaweed",
@@ -41,7 +42,7 @@ ODD_NAMES = [
 
 
 def with_marks(kind: str) -> object:
-    marks = [pytest.mark.server] if KINDS[kind] else []
+    marks = [pytest.mark.server] if KINDS[kind] not in (None, "s3_counting") else []
     return pytest.param(kind, marks=marks, id=kind)
 
 

@@ -1,0 +1,152 @@
+"""Ceilings of what a query costs on an object store: requests, depth, bytes. They only go down.
+
+Every query starts cold: no snapshot, reader, cross-reference or disk cache is kept from the one
+before. The server (``servers/counting_s3.py``) lets each request wait, so that requests sent at
+once are seen at once; a hiccup of the machine can only make a chain look longer than it is, never
+shorter, so the best of several tries is compared. No time is measured.
+
+A change that lowers a figure lowers the ceiling here; one that needs a higher one has to say why.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from servers.counting_s3 import Remote, Report
+from servers.launch import Backend, start_counting
+
+import indextables
+from indextables.log import cache as log_cache
+from indextables.splits.reader import forget_readers
+from indextables.xref.cache import shared_cache
+
+ROWS, SPLITS = 24_000, 12
+DELAY_S = 0.05
+TRIES = 4
+WORDS = [f"w{i:04d}" for i in range(2_000)]
+
+
+class Ceiling(NamedTuple):
+    """The most a query may cost."""
+
+    requests: int
+    depth: int
+    kilobytes: int
+
+
+@dataclass(frozen=True)
+class World:
+    """A table on the counting server."""
+
+    remote: Remote
+    path: str
+    options: dict[str, Any]
+
+    def open(self) -> indextables.Table:
+        return indextables.open(self.path, storage_options=self.options, options=NO_CACHES)
+
+
+NO_CACHES = {
+    "spark.indextables.cache.disk.enabled": "false",
+    "spark.indextables.state.cache.enabled": "false",
+}
+SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
+    "open": (lambda t: t.schema, Ceiling(4, 2, 5)),
+    "count all": (lambda t: t.count(), Ceiling(4, 2, 5)),
+    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(29, 5, 1431)),
+    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(28, 4, 1387)),
+    "rare word": (
+        lambda t: t.to_arrow(where="body TEXTSEARCH 'only07777'", columns=["n", "body"]),
+        Ceiling(41, 7, 1957),
+    ),
+    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(40, 7, 1912)),
+    "range": (
+        lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
+        Ceiling(9, 7, 188),
+    ),
+    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(16, 3, 804)),
+    "group by": (
+        lambda t: t.aggregate({"rows": "count", "sum": ("sum", "code")}, ["kind"], "code > 3"),
+        Ceiling(28, 4, 817),
+    ),
+    "first rows": (lambda t: t.to_arrow(limit=10), Ceiling(6, 4, 118)),
+}
+
+
+def name_of(row: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, str(row)))
+
+
+def make_rows() -> pa.Table:
+    """Rows in the order of ``n``; a word of one row only, and words of many."""
+    numbers = range(ROWS)
+    return pa.table(
+        {
+            "n": pa.array(numbers, pa.int64()),
+            "id": [name_of(i) for i in numbers],
+            "kind": [f"k{i % 7}" for i in numbers],
+            "code": pa.array([i * 7919 % 11 for i in numbers], pa.int32()),
+            "body": [
+                f"only{i:05d} {WORDS[i % 16]} {WORDS[i * 31 % 997]} {WORDS[i * 17 % 1999]} w0010"
+                for i in numbers
+            ],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Remote, Backend]]:
+    running = start_counting(tmp_path_factory.mktemp("counting"))
+    yield Remote(f"http://127.0.0.1:{running.port}"), running.backend
+    running.server.stop()
+
+
+@pytest.fixture(scope="module")
+def world(server: tuple[Remote, Backend]) -> World:
+    remote, backend = server
+    made = World(remote, backend.fresh(), backend.options)
+    indextables.write(
+        make_rows(),
+        made.path,
+        text=["body"],
+        rows_per_split=ROWS // SPLITS,
+        storage_options=made.options,
+    )
+    return made
+
+
+def cost(world: World, ask: Callable[[indextables.Table], object]) -> Report:
+    """What a cold query costs, opening included."""
+    log_cache.SHARED.invalidate()
+    shared_cache(1 << 30).clear()
+    forget_readers()
+    world.remote.reset(delay_s=DELAY_S)
+    try:
+        ask(world.open())
+        return world.remote.report()
+    finally:
+        world.remote.reset(delay_s=0)
+
+
+def least(world: World, ask: Callable[[indextables.Table], object], ceiling: Ceiling) -> Ceiling:
+    """The least of several tries, none after one that is within the ceiling."""
+    best = Ceiling(1 << 30, 1 << 30, 1 << 30)
+    for _ in range(TRIES):
+        found = cost(world, ask)
+        this = Ceiling(found.requests, found.depth, -(-found.bytes_sent // 1000))
+        best = Ceiling(*(min(pair) for pair in zip(best, this, strict=True)))
+        if all(got <= most for got, most in zip(best, ceiling, strict=True)):
+            break
+    return best
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_query_stays_below_its_ceiling(world: World, shape: str) -> None:
+    ask, ceiling = SHAPES[shape]
+    found = least(world, ask, ceiling)
+    assert all(got <= most for got, most in zip(found, ceiling, strict=True)), (shape, found)
