@@ -148,7 +148,16 @@ def _constant(node: f.Expression, scope: Scope) -> Scalar | None:
         return scalar_of(node, scope.tz)
     if isinstance(node, f.Attribute) or node.references():
         return None
-    return fold_constant(node, scope)
+    return _negative_integer(node) or fold_constant(node, scope)
+
+
+def _negative_integer(node: f.Expression) -> Scalar | None:
+    """A minus before digits is part of the number, however long it is."""
+    if isinstance(node, f.Function) and node.name == "negative" and len(node.args) == 1:
+        digits = node.args[0]
+        if isinstance(digits, f.Lit) and digits.dtype is None and type(digits.value) is int:
+            return Scalar(Kind.INTEGER, -digits.value)
+    return None
 
 
 def _peel(node: f.Expression, scope: Scope) -> tuple[Column, list[pa.DataType]] | None:

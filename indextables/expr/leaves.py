@@ -45,7 +45,10 @@ def compare(column: Column, op: Op, scalar: Scalar, tz: tzinfo) -> Predicate:
     if is_discrete(dtype):
         return from_span(column, op, span_of(scalar, dtype, tz))
     if t.is_floating(dtype):
-        return _floating(column, op, to_double(_no_boolean(scalar, dtype)))
+        value = to_double(_no_boolean(scalar, dtype))
+        if scalar.kind is Kind.INTEGER and value != scalar.value:
+            return _between_doubles(column, op, scalar.value, value)
+        return _floating(column, op, value)
     if t.is_boolean(dtype):
         return _boolean(column, op, to_boolean(scalar))
     if t.is_string(dtype):
@@ -127,6 +130,19 @@ def _above(column: Column, op: Op, bound: int) -> Predicate:
     if first > high:
         return FALSE
     return not_null(column) if first <= low else Compare(column, op, bound)
+
+
+def _between_doubles(column: Column, op: Op, value: int, nearest: float) -> Predicate:
+    """Against a whole number that no double equals: its neighbours decide, nothing is rounded."""
+    if op is Op.EQ:
+        return FALSE
+    if op is Op.NE:
+        return not_null(column)
+    if op in (Op.LT, Op.LE):
+        below = nearest if nearest < value else math.nextafter(nearest, -math.inf)
+        return _floating(column, Op.LE, below)
+    above = nearest if nearest > value else math.nextafter(nearest, math.inf)
+    return _floating(column, Op.GE, above)
 
 
 def _floating(column: Column, op: Op, value: float) -> Predicate:

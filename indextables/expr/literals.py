@@ -11,7 +11,8 @@ What converts how:
 
 * a string literal is parsed as the column's type; text that does not parse is an error, as under
   ANSI mode; a number against a string column casts the column, which nobody can undo: undecided;
-* BIGINT against DOUBLE is compared exactly, also above 2**53;
+* BIGINT against DOUBLE or FLOAT is compared exactly, also above 2**53, whichever of the two is the
+  literal; a decimal literal is rounded to the nearest double, as Spark does;
 * a naive datetime or a timestamp text without zone is read in the session's zone; a DATE against
   a TIMESTAMP is the first instant of that day there; an instant against TIMESTAMP_NTZ depends on
   the zone's history row by row: undecided;
@@ -319,7 +320,7 @@ def to_double(scalar: Scalar) -> float:
         try:
             return clean_float(float(scalar.value))
         except OverflowError:
-            return math.copysign(math.inf, scalar.value)
+            return math.inf if scalar.value > 0 else -math.inf
     if scalar.kind is Kind.STRING:
         return _parse_double(scalar.value)
     raise mismatch(scalar, pa.float64())

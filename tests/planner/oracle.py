@@ -132,6 +132,8 @@ def damage(rng: random.Random, split: Split, parts: list[str]) -> None:
     for q in parts:
         if split.partition[q] is None and rng.random() < 0.5:
             split.partition[q] = "__HIVE_DEFAULT_PARTITION__"
+        elif q != "ps" and rng.random() < 0.05:
+            split.partition[q] = rng.choice(["", "?"])
 
 
 # -- predicates ---------------------------------------------------------------------------------
