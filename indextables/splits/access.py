@@ -29,8 +29,11 @@ from indextables.expr import ast
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import (
     TRUE,
+    And,
+    Or,
     Predicate,
     TextMatch,
+    Undecided,
     leaves,
     referenced_columns,
 )
@@ -418,8 +421,19 @@ def describe_access(
 
 
 def _expected_access(mapping: DocMapping, predicate: Predicate) -> AccessPlan:
-    columns = referenced_columns(predicate)
-    found = [mapping.get(c) for c in columns]
-    if columns and any(m is not None and m.indexed for m in found):
-        return AccessPlan("search", f"index of {', '.join(columns)}", False)
+    columns = _searched(mapping, predicate)
+    if columns:
+        return AccessPlan("search", f"index of {', '.join(dict.fromkeys(columns))}", False)
     return AccessPlan("scan", "no indexed column", predicate == TRUE)
+
+
+def _searched(mapping: DocMapping, predicate: Predicate) -> list[str]:
+    """Columns whose index can narrow the rows: of some conjunct, or of every alternative."""
+    if isinstance(predicate, And | Or):
+        parts = [_searched(mapping, child) for child in predicate.children]
+        every = isinstance(predicate, And) or all(parts)
+        return [column for part in parts for column in part] if every else []
+    if isinstance(predicate, Undecided):
+        return []
+    known = ((c, mapping.get(c)) for c in referenced_columns(predicate))
+    return [column for column, field in known if field is not None and field.indexed]

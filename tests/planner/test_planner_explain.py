@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from planner.tables import Split, foreign_split
 from planner.trapkit import Table, one
 
+import indextables
 import indextables.planner as planner
 from indextables.config import Config
 from indextables.errors import PlanningError
@@ -20,6 +22,8 @@ from indextables.expr.predicate import Column, Compare, InSet, Op
 from indextables.mapping import DocMapping
 from indextables.planner import Planner
 from indextables.planner.describe import leaf_text, size_text
+from indextables.splits.access import describe_access
+from indextables.splits.reader import SplitReader
 
 SCHEMA = pa.schema([("x", pa.int32()), ("host", pa.string()), ("day", pa.date32())])
 
@@ -89,6 +93,30 @@ def test_json_is_versioned_and_complete(table: Table) -> None:
     assert {r["access"]["kind"] for r in body["residual"]} <= {"search", "scan"}
     assert body["columns"] == ["x"]
     assert body["limit"] == 500
+
+
+@pytest.mark.parametrize(
+    ("sql", "access"),
+    [
+        ("s = 'a'", "search: index of s"),
+        ("lower(s) = 'a'", "scan: no indexed column"),
+        ("lower(s) = 'a' AND i > 1", "search: index of i"),
+        ("lower(s) = 'a' OR i > 1", "scan: no indexed column"),
+        ("s = 'a' OR i > 1", "search: index of s, i"),
+        ("body TEXTSEARCH 'fox'", "search: index of body"),
+    ],
+)
+def test_the_access_is_the_one_splits_choose(tmp_path: Path, sql: str, access: str) -> None:
+    """What the log promises is what the compiler of an open split says it will do."""
+    path = str(tmp_path / "t")
+    data = pa.table({"s": list("abcabc"), "i": [1, 5, 2, 9, 3, 0], "body": ["a fox", "no"] * 3})
+    indextables.write(data, path, text=["body"])
+    plan = indextables.open(path).plan(sql)
+    assert f"[{access}]" in plan.explain()
+    reader = SplitReader.open(plan.planner.target.store, plan.splits[0])
+    (group,) = plan.residual_groups
+    found = describe_access(reader, group.predicate)
+    assert found.kind == access.split(":")[0]
 
 
 class Checker(html.parser.HTMLParser):
