@@ -165,6 +165,8 @@ def _load(
     if listing.is_empty and not listing.since:
         raise no_table(store.uri)
     last = listing.newest if version is None else version
+    start: Start
+    ahead: list[VersionActions]
     start, ahead = side_by_side(
         store,
         lambda: _start(store, config, listing, last),
