@@ -40,7 +40,7 @@ def mutates(
         GATED[f"{function.__module__}.{function.__qualname__}"] = verb
 
         @wraps(function)
-        def run(subject: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        def run(subject: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
             require_writable(subject)
             return function(subject, *args, **kwargs)
 
