@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indextables.errors import CorruptFileError
-from indextables.log.columns import FIELD_BY_NAME
+from indextables.log.columns import FIELD_BY_NAME, UNKNOWN_FIELDS
 
 _STRING_MAP = {"type": "map", "values": "string"}
 _STRING_LIST = {"type": "array", "items": "string"}
@@ -67,7 +67,7 @@ FILE_ENTRY: dict[str, Any] = {
         _optional(160, "hotcacheStartOffset", "long"),
         _optional(161, "hotcacheLength", "long"),
         _optional(162, "tags", _STRING_MAP),
-        _optional(163, "unknownFields", "string"),
+        _optional(163, UNKNOWN_FIELDS, "string"),
     ],
 }
 
@@ -247,6 +247,13 @@ class _Compiler:
         self.program.children += nodes
         self.program.names += names if names is not None else [None] * len(nodes)
         return first
+
+
+def strange_fields(program: Program) -> list[str]:
+    """Top-level fields that nobody here knows."""
+    _, first, count = program.nodes[0]
+    names = (program.names[k] for k in range(first, first + count))
+    return [name for name in names if name and name not in FIELD_BY_NAME]
 
 
 def _assign_sinks(program: Program) -> None:

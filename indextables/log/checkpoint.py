@@ -11,6 +11,7 @@ never below what the state itself says.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ from indextables.log.state import load_state, read_state, write_state
 from indextables.log.versions import LogListing, list_log, state_dir, version_path
 from indextables.storage.base import Store
 
+logger = logging.getLogger(__name__)
 _BATCH = 32
 
 
@@ -148,15 +150,14 @@ def _load_avro(store: Store, version: int, listing: LogListing, config: Config) 
     if state.is_ours:
         return snapshot
 
-    def version_of(number: int) -> VersionActions | None:
-        return version_file(store, number)
-
-    def state_of(number: int) -> Snapshot | None:
-        return foreign_state(store, number, config)
-
     shared = _newest_shared(store, version, listing)
-    at = snapshot if shared == version else state_of(shared)
-    return united(snapshot, at, version_of, state_of)
+    at = snapshot if shared == version else foreign_state(store, shared, config)
+    return united(
+        snapshot,
+        at,
+        lambda number: version_file(store, number),
+        lambda number: foreign_state(store, number, config),
+    )
 
 
 def _newest_shared(store: Store, version: int, listing: LogListing) -> int:
@@ -178,11 +179,15 @@ def version_file(store: Store, version: int) -> VersionActions | None:
 
 
 def foreign_state(store: Store, version: int, config: Config) -> Snapshot | None:
-    """The snapshot of a state that another program wrote, ``None`` when there is none."""
+    """The snapshot of a state that another program wrote, ``None`` when there is none.
+
+    An old state may have lost its manifests to a clean-up: then it cannot be asked any more.
+    """
     try:
         state = read_state(store, version) if version > 0 else None
         return None if state is None or state.is_ours else _snapshot_of(store, state, config)
-    except ObjectNotFoundError:
+    except (ObjectNotFoundError, CorruptFileError) as error:
+        logger.info("the state of version %d says nothing: %s", version, error)
         return None
 
 

@@ -49,6 +49,7 @@ CODEC_PREFIX = b"\x01\x01"
 TEXT_RATIO = 200
 TEXT_FLOOR = 16 << 20
 _LEVEL = 6
+_PROTOCOL = f'"{Protocol.KEY}"'.encode()
 
 REMEDY = (
     "Restore this file from a copy of the log. Without one, REPAIR INDEXFILES TRANSACTION LOG "
@@ -152,18 +153,24 @@ def decode_object(data: bytes, *, path: str, version: int | None = None) -> dict
 
 def decode_lines(data: bytes, *, path: str, version: int | None = None) -> Iterator[Any]:
     """The JSON value of every line that is not blank."""
-    for number, line in _numbered_lines(data, path, version):
+    for number, line in _numbered_lines(_text_of(data, path, version), path, version):
         try:
             yield parse_json(line)
         except CorruptFileError as error:
             raise located(error, path, version, number) from None
 
 
-def _numbered_lines(data: bytes, path: str, version: int | None) -> Iterator[tuple[int, str]]:
+def _text_of(data: bytes, path: str, version: int | None) -> bytes:
+    try:
+        return decompress(data)
+    except CorruptFileError as error:
+        raise located(error, path, version) from None
+
+
+def _numbered_lines(raw: bytes, path: str, version: int | None) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers; a file without any is refused."""
     number = start = seen = 0
     try:
-        raw = decompress(data)
         while start < len(raw):
             end = raw.find(b"\n", start)
             end = len(raw) if end < 0 else end
@@ -188,7 +195,7 @@ def _utf8(raw: bytes, start: int) -> str:
 
 def sole_object(data: bytes, *, path: str, version: int | None = None) -> dict[str, Any] | None:
     """The object of a file that holds nothing else, ``None`` when it holds more lines."""
-    lines = _numbered_lines(data, path, version)
+    lines = _numbered_lines(_text_of(data, path, version), path, version)
     number, first = next(lines)
     if next(lines, None) is not None:
         return None
@@ -211,15 +218,16 @@ def decode_actions(
 
     ``check`` is asked about the protocol before any other action is looked at.
     """
-    if check is not None:
-        for number, line in _numbered_lines(data, path, version):
+    text = _text_of(data, path, version)
+    if check is not None and _PROTOCOL in text:
+        for number, line in _numbered_lines(text, path, version):
             if f'"{Protocol.KEY}"' in line:
                 head = _read_line(line, root, path, version, number)
                 if isinstance(head, Protocol):
                     check(head)
     actions: list[Action] = []
     unknown = io.StringIO()
-    for number, line in _numbered_lines(data, path, version):
+    for number, line in _numbered_lines(text, path, version):
         action = _read_line(line, root, path, version, number)
         if isinstance(action, UnknownActions):
             unknown.write(("\n" if unknown.tell() else "") + line.strip())

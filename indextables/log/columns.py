@@ -28,6 +28,7 @@ from indextables.log.actions import NULL_PARTITION, AddFile
 from indextables.native._hash import xxh64
 
 UNKNOWN = -1
+UNKNOWN_FIELDS = "unknownFields"
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -74,7 +75,7 @@ ENTRY_FIELDS: tuple[EntryField, ...] = (
     EntryField("companion_source_files", "companionSourceFiles", "list"),
     EntryField("companion_delta_version", "companionDeltaVersion", "int"),
     EntryField("companion_fast_field_mode", "companionFastFieldMode", "text"),
-    EntryField("unknown", "unknownFields", "text"),
+    EntryField("unknown", UNKNOWN_FIELDS, "text"),
 )
 # fmt: on
 FIELD_BY_NAME = {field.name: field for field in ENTRY_FIELDS}

@@ -15,8 +15,9 @@ has no version file.
 What was left out is then applied to the state: what the version adds is new, and the order of two
 writers that did not know each other is free. That is exact as long as every file the version
 removes is still in the state. Where it is not, both changed the same rows, and no answer is right:
-``DivergedLogError``. A snapshot that was put together says so (``disputed``); a checkpoint of it
-makes a new version first, because the state of its own number is taken.
+``DivergedLogError``. A snapshot that was put together says so (``disputed``) until a state of ours
+holds it. Where the state of its own number is taken, a checkpoint makes a new version first; a
+clean-up makes a checkpoint first, since the version files it deletes may be all that is left.
 """
 
 from __future__ import annotations

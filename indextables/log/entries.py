@@ -3,10 +3,15 @@
 Blocks are decompressed and decoded one at a time, straight into packed columns and without
 objects; some tens of megabytes of them make one segment. Paths are checked as they come in: a log
 that names a file outside its table is refused.
+
+Fields that a newer writer added are skipped by the decoder; where a schema has any, they are read
+once more as objects and kept as JSON, so that a state written from these entries does not lose
+them. That is slow, and only such manifests pay for it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +19,8 @@ import numpy as np
 
 from indextables.errors import CorruptFileError, UnsafePathError
 from indextables.log.avro_file import BlockGroup, Container, entry_program
-from indextables.log.avro_schema import Program
-from indextables.log.columns import Segment, hash_paths
+from indextables.log.avro_schema import Program, strange_fields
+from indextables.log.columns import UNKNOWN_FIELDS, Segment, StringColumn, hash_paths
 from indextables.log.packed import (
     PackedInts,
     PackedMap,
@@ -23,8 +28,10 @@ from indextables.log.packed import (
     PackedText,
     render,
 )
+from indextables.log.spelled import json_object
 from indextables.log.tablepath import table_path
 from indextables.native._avro import MISSING, EntryColumns, decode_entries
+from indextables.native._avro_objects import decode_objects
 from indextables.native._textpack import pack_texts
 from indextables.native._textunpack import sort_hashes
 from indextables.storage.base import safe_path
@@ -39,7 +46,63 @@ def read_entries(data: bytes, root: str) -> list[Segment]:
 
 def _segment(program: Program, group: BlockGroup, root: str) -> PackedSegment:
     raw = decode_entries(program, group.blocks(), group.counts, group.sizes)
-    return segment_of_columns(program.columns, raw, root)
+    segment = segment_of_columns(program.columns, raw, root)
+    strange = strange_fields(program)
+    if strange:
+        _keep_strange(segment, program, group, strange)
+    return segment
+
+
+# -- fields nobody knows ------------------------------------------------------------------------
+
+
+def _keep_strange(
+    segment: PackedSegment, program: Program, group: BlockGroup, strange: list[str]
+) -> None:
+    """Put fields of a newer writer into the column of unknown fields, as JSON."""
+    entries = (
+        entry
+        for block, count in zip(group.blocks(), group.counts, strict=True)
+        for entry in decode_objects(program, block, count)
+    )
+    texts = [_as_json(entry, strange) for entry in entries]
+    if any(text is not None for text in texts):
+        column = StringColumn.from_texts(texts)
+        segment.text_columns = {
+            **segment.text_columns,
+            UNKNOWN_FIELDS: PackedText(
+                segment.n,
+                np.packbits(column.valid, bitorder="little"),
+                data=column.data,
+                offsets=column.offsets.view(np.uint64),
+            ),
+        }
+
+
+def _as_json(entry: dict[str, Any], strange: list[str]) -> str | None:
+    earlier = entry.get(UNKNOWN_FIELDS)
+    found = json_object(earlier) if isinstance(earlier, str) else {}
+    given = {name: entry.get(name) for name in strange}
+    found |= {name: value for name, value in given.items() if value is not None and _fits(value)}
+    return _dumped(found) if found else None
+
+
+def _fits(value: Any) -> bool:
+    """Can JSON hold it? A number that is not one cannot be written."""
+    try:
+        _dumped(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> str:
+    """Bytes, as a text of as many characters."""
+    return bytes(value).decode("latin-1")
 
 
 def segment_of_columns(

@@ -373,13 +373,15 @@ class TransactionLog(XRefMethods):
     def checkpoint(self, *, compact: bool = False) -> Checkpoint:
         """Write the newest version as a checkpoint, in the format of settings and protocol."""
         snapshot = self.writable_snapshot()
-        if snapshot.disputed:
+        if snapshot.disputed and is_foreign(self.store, snapshot.version):
             snapshot = self._in_own_version(snapshot)
         asks_avro = self.config.is_set("state.format") and self.config["state.format"] == "avro"
         if asks_avro and not supports(snapshot.protocol, AVRO_STATE):
             self.upgrade_protocol(AVRO_STATE.version, AVRO_STATE.version)
             snapshot = self.snapshot()
-        return write_checkpoint(self.store, snapshot, self.config, compact=compact)
+        done = write_checkpoint(self.store, snapshot, self.config, compact=compact)
+        snapshot.disputed = frozenset()
+        return done
 
     def settled(self) -> Snapshot:
         """The newest snapshot, in a state of ours where two programs had made its version.

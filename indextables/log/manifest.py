@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import CorruptFileError, ProtocolError
-from indextables.log.actions import Action, Metadata, Protocol, parse_action
+from indextables.log.actions import Action, Metadata, Protocol
 from indextables.log.fields import integer, text, text_map, texts, wrong_type
 from indextables.log.ledger import Ledger, actions_from_json
 from indextables.log.schema_registry import bare_registry
@@ -176,9 +176,8 @@ def _metadata(value: Any) -> Metadata | None:
     if body is None:
         return None
     if isinstance(body, dict) and "metaData" in body:
-        found = parse_action(body)
-        return found if isinstance(found, Metadata) else None
-    return Metadata.from_dict(body)
+        body = body["metaData"]
+    return None if body is None else Metadata.from_dict(body)
 
 
 def resolve(path: str, state_dir: str) -> str:

@@ -79,7 +79,7 @@ class Snapshot(FileColumns):
         self.metadata: Metadata = ledger.metadata
         self.protocol: Protocol = ledger.protocol
         self.disputed: frozenset[str] = frozenset()
-        """Files whose version another program also made; see ``diverged``."""
+        """Files that no state holds, because another program made one of their version."""
         self._grown_from: Snapshot | None = None
 
     # -- building -------------------------------------------------------------------------------
@@ -288,6 +288,8 @@ def _replay(
     hide(segments, live, list(tail.touched))
     append_rows(segments, live, list(tail.adds.values()))
     manifests = () if base is None else base.manifests
-    return Snapshot(
+    grown = Snapshot(
         version, timestamp_ms, tail.ledger, segments, live, manifests=manifests, source=source
     )
+    grown.disputed = frozenset() if base is None else base.disputed
+    return grown

@@ -32,7 +32,7 @@ class Spelled:
     def to_dict(self) -> dict[str, Any]:
         """The body in the protocol's JSON names."""
         body = encode_fields(self.FIELDS, self)
-        return body if self.unknown is None else {**_object(self.unknown), **body}
+        return body if self.unknown is None else {**json_object(self.unknown), **body}
 
     @classmethod
     def from_dict(cls, body: Any) -> Self:
@@ -56,7 +56,7 @@ class Spelled:
         yield _ENCODER.encode(self.envelope())
 
 
-def _object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
     """What the text spells; in a manifest of another writer it may be anything."""
     try:
         found = json.loads(text)

@@ -121,6 +121,39 @@ def test_truncation_keeps_the_rows_of_both() -> None:
     assert names(reopen(log)) == ["a", "ours", "theirs"]
 
 
+def test_clean_up_keeps_the_rows_of_both() -> None:
+    log, base = table()
+    append(log, "ours1")
+    their_state(log, base, [split("theirs1")])
+    append(log, "ours2")
+    mine = base.with_versions([VersionActions(2, 1, [split("theirs1")])])
+    their_state(log, mine, [split("theirs2")])
+    log = reopen(log)
+    append(log, "next")
+    expected = ["a", "next", "ours1", "ours2", "theirs1", "theirs2"]
+    assert names(log) == expected
+    log.cleanup(retention_ms=-1)
+    assert not log.store.exists(version_path(2))
+    assert names(reopen(log)) == expected
+    version = log.snapshot().version
+    log.cleanup(retention_ms=-1)
+    assert log.snapshot().version == version
+
+
+def test_an_old_state_of_theirs_without_its_manifests_says_nothing() -> None:
+    log, base = table()
+    append(log, "b")
+    their_state(log, base, [split("b")])
+    mine = base.with_versions([VersionActions(2, 1, [split("b")])])
+    their_state(log, mine, [split("c")])
+    state = read_state(log.store, 2)
+    kept = {m.path for m in read_state(log.store, 3).manifests}
+    lost = [f"_transaction_log/{m.path}" for m in state.manifests if m.path not in kept]
+    log.store.delete([*lost, f"{state_dir(2)}/_manifest.avro"])
+    log.store.put(f"{state_dir(2)}/_manifest.avro", b"Obj\x01 damaged")
+    assert names(reopen(log)) == ["a", "b", "c"]
+
+
 def test_our_delete_and_their_append() -> None:
     log, base = table()
     remove(log, "a")

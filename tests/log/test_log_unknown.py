@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
-from log_helpers import append, config, names, new_table, reopen, run, split
+from log_helpers import append, config, names, new_table, remove, reopen, run, split
 
 from indextables.errors import CorruptFileError
 from indextables.log import codec
 from indextables.log.actions import AddFile, RemoveFile, UnknownActions
+from indextables.log.avro_file import read_records
+from indextables.log.avro_schema import FILE_ENTRY
 from indextables.log.codec import CODEC_PREFIX, GZIP_MAGIC, decode_actions, encode_lines, most_text
 from indextables.log.columns import RowSegment
 from indextables.log.encode import pack_adds
@@ -233,3 +237,32 @@ def test_a_state_holds_unknown_lines_as_they_stood() -> None:
     extras = read_state(log.store, 1).extras
     assert [a.text for a in extras if isinstance(a, UnknownActions)] == ['{"future":{"b":1,"a":2}}']
     assert not any(isinstance(a, RemoveFile) for a in extras)
+
+
+def test_unknown_fields_of_avro_entries_survive_a_compaction() -> None:
+    log = new_table(checkpoint__enabled=False)
+    append(log, "a", "b")
+    log.checkpoint()
+    (info,) = read_state(log.store, 1).manifests
+    path = f"_transaction_log/{info.path}"
+    more = [
+        {"name": "vector", "type": ["null", {"type": "array", "items": "long"}]},
+        {"name": "blob", "type": ["null", "bytes"]},
+        {"name": "ratio", "type": "double"},
+    ]
+    schema = {**FILE_ENTRY, "fields": [*more, *FILE_ENTRY["fields"]]}
+    entries = read_records(log.store.read(path))
+    entries[0] |= {"vector": [1, 2], "blob": b"\xff", "ratio": 0.5}
+    entries[1] |= {"vector": None, "blob": None, "ratio": float("nan")}
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(schema), entries)
+    log.store.put(path, out.getvalue())
+    expected = [{"vector": [1, 2], "blob": "\xff", "ratio": 0.5}, None]
+    for _ in range(2):
+        log = reopen(log)
+        texts = [add.unknown for add in log.snapshot().files()]
+        assert [None if t is None else json.loads(t) for t in texts] == expected
+        append(log, "c")
+        log.checkpoint(compact=True)
+        remove(log, "c")
+        log.checkpoint(compact=True)
