@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from indextables.errors import CorruptFileError, UnsafePathError
+from indextables.errors import CommitFailedError, CorruptFileError, UnsafePathError
 from indextables.log.actions import (
     Action,
     AddFile,
@@ -188,8 +188,15 @@ def located(
 
 def encode_lines(lines: Iterable[dict[str, Any]], *, compressed: bool = True) -> bytes:
     """JSON lines as the bytes of a log file."""
-    text = "".join(_ENCODER.encode(line) + "\n" for line in lines).encode("utf-8")
-    return compress(text) if compressed else text
+    text = "".join(_ENCODER.encode(line) + "\n" for line in lines)
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        around = text[max(0, error.start - 40) : error.end]
+        raise CommitFailedError(
+            f"half of a surrogate pair is no character, in {around!r}", hint="Nothing was written"
+        ) from None
+    return compress(data) if compressed else data
 
 
 def encode_actions(actions: Iterable[Action], *, compressed: bool = True) -> bytes:

@@ -9,7 +9,6 @@ import math
 import operator
 import random
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
