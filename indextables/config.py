@@ -85,7 +85,7 @@ def _bool(value: Any) -> bool:
     raise ValueError(value)
 
 
-def _int(value: Any) -> int:
+def parse_int(value: Any) -> int:
     """A whole number or its digits; ``True`` and ``1.0`` are neither."""
     if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
         return int(value)
@@ -124,7 +124,7 @@ def _list(value: Any) -> tuple[str, ...]:
 
 _PARSERS: Mapping[str, Any] = {
     "bool": _bool,
-    "int": _int,
+    "int": parse_int,
     "float": _float,
     "str": _str,
     "size": parse_size,

@@ -46,7 +46,7 @@ class IndexTablesError(Exception):
             text += f" ({', '.join(where)})"
         if self.hint:
             text += f"\n{self.hint}" if "\n" in self.message else f". {self.hint}"
-        return text
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.args, self.__dict__.copy())
@@ -247,8 +247,20 @@ class QuerySyntaxError(PlanningError):
         self.position = position
 
 
+def is_text(value: object) -> bool:
+    """Is it a string that UTF-8 can spell? One with half of a surrogate pair is not."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return value.isascii() or bool(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
 def require_characters(text: str) -> None:
     """Refuse text that holds half of a surrogate pair: it is in no file and in no index."""
+    if not isinstance(text, str):
+        raise PlanningError(f"a query is text, not a {type(text).__name__}")
     if text.isascii():
         return
     try:

@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import PlanningError, TypeMismatchError
+from indextables.errors import PlanningError, TypeMismatchError, require_characters
 from indextables.expr import filters as f
 from indextables.expr import timetext
 from indextables.expr.functions import compile_condition, fold_constant
@@ -347,7 +347,9 @@ def _ready_values(node: f.In, target: _Target) -> list[Any] | None:
     ]
     kinds = set(map(type, values)) - {type(None)}
     if pa.types.is_string(dtype) and kinds <= {str}:
-        return [v for v in values if v is not None]
+        texts = [v for v in values if v is not None]
+        require_characters("".join(texts))
+        return texts
     if pa.types.is_integer(dtype) and kinds <= {int}:
         low, high = domain(dtype)
         return [v for v in values if v is not None and low <= v <= high]

@@ -33,7 +33,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import TypeMismatchError
+from indextables.errors import TypeMismatchError, require_characters
 from indextables.expr import timetext
 from indextables.expr.filters import Lit
 from indextables.types import type_name
@@ -97,6 +97,7 @@ def scalar_of(literal: Lit, tz: tzinfo) -> Scalar:
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, str):
+        require_characters(value)
         return Scalar(Kind.STRING, value)
     if isinstance(value, bytes):
         return Scalar(Kind.BINARY, value)

@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, TypedDict
 
 from indextables.config import Config
-from indextables.errors import CorruptFileError, UnsafePathError
+from indextables.errors import CommitFailedError, CorruptFileError, UnsafePathError
 from indextables.log.actions import (
     Action,
     AddFile,
@@ -296,10 +296,17 @@ def encode_actions(
 
 
 def _encoded(lines: Iterable[str], compressed: bool, prefixed: bool) -> bytes:
-    text = "".join(line + "\n" for line in lines).encode("utf-8")
+    text = "".join(line + "\n" for line in lines)
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        around = text[max(0, error.start - 40) : error.end]
+        raise CommitFailedError(
+            f"half of a surrogate pair is no character, in {around!r}", hint="Nothing was written"
+        ) from None
     if not compressed:
-        return text
-    return (CODEC_PREFIX if prefixed else b"") + compress(text)
+        return data
+    return (CODEC_PREFIX if prefixed else b"") + compress(data)
 
 
 def inside_table(action: Action, root: str) -> Action:

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from indextables.errors import CorruptFileError
+from indextables.errors import CorruptFileError, is_text
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _INT64 = 1 << 63
+_STRING = "a string of whole characters"
 
 Decode = Callable[[Any, str], Any]
 Encode = Callable[[Any], Any]
@@ -43,9 +44,10 @@ def wrong_type(where: str, expected: str, found: Any) -> NoReturn:
 
 
 def text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        wrong_type(where, "a string", value)
-    return value
+    """A string that can be written again; JSON can spell halves of surrogate pairs, UTF-8 not."""
+    if not is_text(value):
+        wrong_type(where, _STRING, value)
+    return str(value)
 
 
 def name(value: Any, where: str) -> str:
@@ -102,17 +104,25 @@ def scalar_map(value: Any, where: str) -> dict[str, str]:
     return {k: _scalar_text(v, f"{where}.{k}") for k, v in value.items() if v is not None}
 
 
+def bound_map(value: Any, where: str) -> dict[str, str]:
+    """Statistics by column; a text cut through a surrogate pair is no bound."""
+    if not isinstance(value, dict):
+        wrong_type(where, "an object of strings", value)
+    kept = {k: v for k, v in value.items() if is_text(k) and (is_text(v) or type(v) is not str)}
+    return scalar_map(kept, where)
+
+
 def loose_text(value: Any, where: str) -> str:
     """A string that older writers wrote as a number (time ranges)."""
     return _scalar_text(value, where)
 
 
 def _scalar_text(value: Any, where: str) -> str:
-    if isinstance(value, str):
-        return value
+    if is_text(value):
+        return str(value)
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    wrong_type(where, "a string", value)
+    wrong_type(where, _STRING, value)
 
 
 def partition_map(value: Any, where: str) -> dict[str, str | None]:

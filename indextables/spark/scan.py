@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from indextables.config import parse_int
 from indextables.errors import PlanningError
 from indextables.expr.evaluate import can_evaluate
 from indextables.expr.predicate import (
@@ -71,8 +72,8 @@ class Request:
 def as_version(value: Any) -> int:
     """A version as SQL or an option spells it."""
     try:
-        return int(value)
-    except ValueError:
+        return parse_int(value)
+    except (ValueError, TypeError):
         raise PlanningError(f"'{value}' is not a version of a table") from None
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import IndexTablesError, PlanningError
+from indextables.errors import IndexTablesError, PlanningError, require_characters
 from indextables.types import type_name
 
 METRICS = ("count", "min", "max", "sum", "avg")
@@ -44,6 +44,7 @@ class Metric:
             raise PlanningError(
                 f"unknown aggregate '{self.kind}'", hint=f"Use {', '.join(METRICS)}"
             )
+        require_characters(self.label)
         if self.column is None and self.kind != "count":
             raise PlanningError(f"{self.kind} needs a column")
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.config import PREFIX, Config
-from indextables.errors import ConfigError
+from indextables.errors import ConfigError, is_text
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _ALIASES = {
@@ -168,8 +168,18 @@ _TABLES: dict[str, tuple[_Option, ...]] = {
 }
 
 
+def _check_root(uri: str) -> None:
+    """A table's path is text that every store can spell."""
+    if not is_text(uri) or "\0" in uri:
+        raise ConfigError(
+            f"{uri!r} cannot be the path of a table",
+            hint="Give a str of valid Unicode without NUL; str(path) of a pathlib.Path",
+        )
+
+
 def scheme_of(uri: str) -> str:
     """The canonical scheme: ``file`` for plain paths, ``s3`` for ``s3a://`` and so on."""
+    _check_root(uri)
     match = _SCHEME.match(uri)
     if match is None:
         return "file"

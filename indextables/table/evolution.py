@@ -86,7 +86,19 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def _check_text(array: Any, field: pa.Field) -> None:
+    """Arrow believes whoever filled its buffers; bytes that are no UTF-8 must not be committed."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column '{field.name}' holds damaged values: {error}",
+            hint="Text must be UTF-8; nothing was committed",
+        ) from None
+
+
 def _cast(array: Any, field: pa.Field) -> Any:
+    _check_text(array, field)
     if not field.nullable and array.null_count:
         raise SchemaMismatchError(f"column '{field.name}' is required and holds NULL")
     if array.type == field.type:

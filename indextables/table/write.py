@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.errors import ConfigError
+from indextables.errors import ConfigError, SchemaMismatchError
 from indextables.log.transaction import CommitResult
 from indextables.table.options import indexing_options
 from indextables.table.order import WriteOrder
@@ -84,9 +84,19 @@ def as_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         reader = pa.RecordBatchReader.from_stream(data)
         return reader.schema, iter(reader)
     if isinstance(data, list) and data and isinstance(data[0], dict):
-        return as_batches(pa.Table.from_pylist(data))
+        return as_batches(_table_of(data))
     raise ConfigError(
         f"cannot write data of type {type(data).__name__}",
         hint="Give a Spark DataFrame, Arrow data (pyarrow, pandas, polars, anything that streams "
         "Arrow), or a list of dicts",
     )
+
+
+def _table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(rows)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise SchemaMismatchError(
+            f"the rows make no table: {error}",
+            hint="Give every column values of one type; text must be valid Unicode",
+        ) from error

@@ -35,7 +35,11 @@ public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRe
     }
 
     public Optional extractTimeTravelTimestamp(CaseInsensitiveStringMap options) {
-        return Optional.ofNullable(options.get("timestampAsOf"));
+        String moment = options.get("timestampAsOf");
+        if (moment != null && moment.trim().isEmpty()) {
+            throw new IllegalArgumentException("indextables: timestampAsOf is empty");
+        }
+        return Optional.ofNullable(moment);
     }
 
     public boolean supportsExternalMetadata() {
