@@ -65,7 +65,7 @@ class ForeignRows:
                     "a foreign split with deleted documents", path=self._source.path
                 )
             return meta
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._source.corrupt(f"member 'meta.json' does not parse ({error})") from error
 
     def _read_mapping(self) -> DocMapping:

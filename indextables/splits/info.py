@@ -127,7 +127,7 @@ class SplitInfo:
                     hint="Upgrade indextables to read it",
                 )
             return cls._from_body(body)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptFileError(f"split.json does not parse ({error})", path=path) from error
 
     @classmethod
