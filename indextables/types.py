@@ -50,7 +50,7 @@ def schema_from_json(text: str) -> pa.Schema:
     try:
         document = json.loads(text)
         return pa.schema(_struct_fields(document))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SchemaMismatchError(f"schema text is not a Spark struct: {error}") from error
 
 

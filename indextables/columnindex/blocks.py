@@ -87,7 +87,7 @@ class BlockIndex:
     def _parse(self, footer: memoryview, footer_at: int) -> None:
         try:
             self._parse_parts(footer)
-        except (ValueError, KeyError, TypeError, struct.error) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
             self.fail(f"the footer cannot be read: {error}", footer_at)
         starts, values, rows = self._starts, self._values, self._rows
         ascending = all(

@@ -320,7 +320,7 @@ def count_in_stats(stats: str | None, kind: str, column: str) -> int:
         return UNKNOWN
     try:
         body = json.loads(stats)
-    except ValueError:
+    except (ValueError, RecursionError):
         return UNKNOWN
     inner = body.get(kind) if isinstance(body, dict) else None
     value = inner.get(column) if isinstance(inner, dict) else None

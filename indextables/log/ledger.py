@@ -165,7 +165,7 @@ class _Draft:
         """A definition in the configuration: it survives writers that drop unknown actions."""
         try:
             definition = DefineIndex.from_dict({"column": column, **json.loads(text)})
-        except (ValueError, TypeError, CorruptFileError):
+        except (ValueError, TypeError, RecursionError, CorruptFileError):
             return
         if definition.column not in self._peek("definitions"):
             self._map("definitions", self._base.indexes)[definition.column] = definition
@@ -203,7 +203,7 @@ def actions_from_json(text: str | None) -> list[Action]:
         return []
     try:
         lines = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"the state's extra actions are not JSON: {error}") from None
     if not isinstance(lines, list):
         raise CorruptFileError("the state's extra actions are not a JSON array")

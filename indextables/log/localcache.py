@@ -86,7 +86,14 @@ class LocalCache:
             return None
         try:
             found = _Reader(view).columns()
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             logger.warning("deleting a damaged copy of a table's columns: %s (%s)", path, error)
             remove_file(path, self.folder)
             return None

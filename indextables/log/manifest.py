@@ -171,7 +171,7 @@ def _metadata(value: Any) -> Metadata | None:
         return None
     try:
         body = json.loads(value) if isinstance(value, str) else value
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"the state's metadata is not JSON: {error}") from None
     if body is None:
         return None

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from indextables.spark import shim, sqltext
+from indextables.storage import workfolders
+from indextables.storage.deleting import remove_file
+from indextables.storage.paths import temporary_name
 
 
 def install(spark: Any) -> None:
@@ -64,15 +67,24 @@ def _build(jar: Path) -> None:
     from pyspark.java_gateway import launch_gateway
 
     gateway: Any = launch_gateway(SparkConf(loadDefaults=False))
+    folder = Path(workfolders.new_folder("shim"))
     try:
         jvm = gateway.jvm
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        folder = Path(shim.compile_sources(jvm, gateway, loader))
+        shim.compile_sources(jvm, gateway, loader, str(folder))
+        _pack(folder, jar)
     finally:
         gateway.shutdown()
         gateway.proc.stdin.close()
-    made = jar.with_suffix(f".{os.getpid()}")
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            archive.write(path, path.relative_to(folder).as_posix())
-    os.replace(made, jar)
+        workfolders.release(str(folder))
+
+
+def _pack(folder: Path, jar: Path) -> None:
+    made = jar.with_name(temporary_name())
+    try:
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+                archive.write(path, path.relative_to(folder).as_posix())
+        os.replace(made, jar)
+    finally:
+        remove_file(made, jar.parent)

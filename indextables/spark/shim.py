@@ -53,7 +53,9 @@ def _load_classes(jvm: Any, gateway: Any) -> Any:
     """The bridge class, compiled on first use in this JVM."""
     if jvm.java.lang.System.getProperty(_MARK) is None:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        folder = compile_sources(jvm, gateway, loader)
+        folder = tempfile.mkdtemp(prefix="indextables-shim-")
+        compile_sources(jvm, gateway, loader, folder)
+        _goes_with_the_jvm(jvm, folder)
         if not hasattr(loader, "addURL"):
             raise ShimUnavailableError(f"class loader {loader.getClass().getName()} is closed")
         loader.addURL(jvm.java.io.File(folder).toURI().toURL())
@@ -61,13 +63,18 @@ def _load_classes(jvm: Any, gateway: Any) -> Any:
     return jvm.io.indextables.Bridge
 
 
-def compile_sources(jvm: Any, gateway: Any, loader: Any) -> str:
-    """Compile every Java source into a fresh folder that also holds the service file."""
+def _goes_with_the_jvm(jvm: Any, folder: str) -> None:
+    """The classes are the JVM's, which may outlive this process: it removes them when it ends."""
+    for path in (Path(folder), *sorted(Path(folder).rglob("*"))):
+        jvm.java.io.File(str(path)).deleteOnExit()
+
+
+def compile_sources(jvm: Any, gateway: Any, loader: Any, folder: str) -> None:
+    """Compile every Java source into an empty folder, and put the service file there too."""
     files = sorted(SOURCES.rglob("*.java"))
     array = gateway.new_array(jvm.java.io.File, len(files))
     for i, path in enumerate(files):
         array[i] = jvm.java.io.File(str(path))
-    folder = tempfile.mkdtemp(prefix="indextables-shim-")
     compiler = jvm.org.codehaus.janino.Compiler()
     compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
     compiler.setSourceVersion(8)
@@ -78,7 +85,6 @@ def compile_sources(jvm: Any, gateway: Any, loader: Any) -> str:
     services.mkdir(parents=True)
     name = "org.apache.spark.sql.sources.DataSourceRegister"
     (services / name).write_text("io.indextables.IndexTablesProvider\n")
-    return folder
 
 
 def _start_callbacks(gateway: Any) -> None:

@@ -117,7 +117,7 @@ def parse_footer(raw: bytes, footer_start: int, path: str) -> Footer:
         metadata, tail = _cut_footer(raw)
         body = json.loads(metadata[len(MAGIC) :])
         files = {n: (int(r["start"]), int(r["end"])) for n, r in body["files"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise CorruptFileError(
             f"the split's footer does not parse ({error})", offset=footer_start, path=path
         ) from error

@@ -71,7 +71,7 @@ class ForeignRows:
             if any(not 0 <= int(s["max_doc"]) <= MOST_ROWS for s in meta["segments"]):
                 raise ValueError("an impossible number of documents")
             return meta
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._source.corrupt(f"member 'meta.json' does not parse ({error})") from error
 
     def _read_mapping(self) -> DocMapping:

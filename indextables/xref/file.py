@@ -235,7 +235,7 @@ def _check_sums(bundle: Bundle, path: str) -> None:
 def _json(bundle: Bundle, name: str, path: str) -> dict[str, Any]:
     try:
         body = json.loads(bytes(bundle.member(name)))
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise CorruptFileError(f"member {name} is missing or unreadable", path=path) from error
     if not isinstance(body, dict):
         raise CorruptFileError(f"member {name} is not an object", path=path)

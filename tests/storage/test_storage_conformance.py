@@ -209,6 +209,10 @@ def test_listing_skips_work_in_progress(store: Store) -> None:
     store.put("log/x.tmp", b"")
     assert names(store, "log") == ["log/.hidden", "log/x.tmp"]
     assert names(store, recursive=True) == ["log/.hidden", "log/x.tmp"]
+    store.put(".b.tmp", b"xy")
+    found = list(store.list_temporaries())
+    assert [(info.path, info.size) for info in found] == [(".b.tmp", 2), ("log/.abc.tmp", 0)]
+    assert all(info.modified_ms > 0 for info in found)
 
 
 def test_long_listings_come_in_pages(store: Store) -> None:
