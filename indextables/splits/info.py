@@ -16,13 +16,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import CorruptFileError, ProtocolError
+from indextables.errors import CorruptFileError, ProtocolError, SchemaMismatchError
 from indextables.mapping import DocMapping
 from indextables.types import schema_from_json, schema_to_json
 
 FORMAT = "indextables-split"
 VERSION = 1
 MOST_ROWS = (1 << 32) - 1
+NO_INFO = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    SchemaMismatchError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ class SplitInfo:
                     hint="Upgrade indextables to read it",
                 )
             return cls._from_body(body)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except NO_INFO as error:
             raise CorruptFileError(f"split.json does not parse ({error})", path=path) from error
 
     @classmethod
