@@ -23,7 +23,7 @@ from indextables.columnindex.paths import DIRECTORY, new_index_id, sidecar_path
 from indextables.columnindex.postings import Rows
 from indextables.columnindex.predicates import extract_indexable
 from indextables.columnindex.values import require_kind
-from indextables.errors import MaintenanceError, StorageError, UnknownColumnError
+from indextables.errors import MachineError, MaintenanceError, StorageError, UnknownColumnError
 from indextables.expr import filters
 from indextables.expr.bind import bind
 from indextables.log.actions import (
@@ -141,7 +141,7 @@ def drop_index(log: TransactionLog, column: str) -> IndexRow:
     gone = [f.path for (c, _), f in snapshot.indexes.files.items() if c == name]
     try:
         log.store.delete(gone)
-    except StorageError:
+    except (StorageError, MachineError):
         gone = []
     forget_indexes()
     return IndexRow(log.path, name, "dropped", size_bytes=0, rows=0, cardinality=len(gone))

@@ -19,7 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, IndexTablesError, MaintenanceError
+from indextables.errors import (
+    CommitConflictError,
+    CommitFailedError,
+    IndexTablesError,
+    MaintenanceError,
+)
 from indextables.log.actions import Action, AddFile, SkipFile
 from indextables.log.log import TransactionLog
 from indextables.log.snapshot import Snapshot
@@ -133,10 +138,14 @@ class _Merger:
                 done.append(result)
                 advance(len(result.task.sources))
         except BaseException:
-            with contextlib.suppress(IndexTablesError, OSError):
-                self.log.store.delete([r.add.path for r in done if r.add is not None])
+            self._discard(done)
             raise
         return done
+
+    def _discard(self, results: Sequence[Rewritten]) -> None:
+        """Delete splits that are in no version; PURGE finds what cannot be deleted now."""
+        with contextlib.suppress(IndexTablesError, OSError):
+            self.log.store.delete([r.add.path for r in results if r.add is not None])
 
     def _commit(self, snapshot: Snapshot, done: Sequence[Rewritten]) -> bool:
         actions = list(self._actions(snapshot, done))
@@ -154,9 +163,12 @@ class _Merger:
             )
         except CommitConflictError as error:
             LOG.info("a merged split was changed meanwhile, planning again: %s", error)
-            self.log.store.delete([r.add.path for r in merged if r.add is not None])
+            self._discard(merged)
             self.tally.conflicts += 1
             return True
+        except CommitFailedError:
+            self._discard(merged)
+            raise
         self._count(merged)
         return True
 

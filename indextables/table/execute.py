@@ -21,6 +21,7 @@ from indextables.planner.tasks import SplitTask
 from indextables.splits.access import count_split, read_split
 from indextables.splits.reader import SplitReader
 from indextables.storage.base import Store
+from indextables.storage.machine import explained
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -159,10 +160,18 @@ def output_schema(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema
 
 
 def in_order(run: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
-    """``run`` over the items in threads, a few ahead; results in order, errors at once."""
+    """``run`` over the items in threads, a few ahead; results in order, errors at once.
+
+    What the machine lacks (memory, descriptors, threads) comes out as ``MachineError``.
+    """
+
+    def told(item: T) -> R:
+        with explained():
+            return run(item)
+
     waiting = deque(items)
     if len(waiting) <= 1 or workers == 1:
-        yield from map(run, waiting)
+        yield from map(told, waiting)
         return
     count = min(workers or os.cpu_count() or 1, len(waiting))
     with ThreadPoolExecutor(count, thread_name_prefix="indextables") as pool:
@@ -170,7 +179,8 @@ def in_order(run: Callable[[T], R], items: Iterable[T], workers: int | None = No
         try:
             while waiting or running:
                 while waiting and len(running) < 2 * count:
-                    running.append(pool.submit(run, waiting.popleft()))
+                    with explained():
+                        running.append(pool.submit(told, waiting.popleft()))
                 yield running.popleft().result()
         finally:
             for future in running:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, IndexTablesError
+from indextables.errors import CommitConflictError, CommitFailedError, IndexTablesError
 from indextables.expr.keys import HASH_KIND
 from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
 from indextables.log.log import TransactionLog
@@ -156,7 +156,7 @@ class XRefBuildManager:
         try:
             paths = frozenset(action.source_split_paths)
             self._commit([action], planned.replaces, planned.reason, paths)
-        except CommitConflictError:
+        except (CommitConflictError, CommitFailedError):
             self.log.store.delete([action.path])
             raise
         return action
