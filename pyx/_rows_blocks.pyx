@@ -183,10 +183,11 @@ cdef class Spans:
         self.total = total
 
 
-def require_slots(BlockSet blocks, Spans spans, uint64_t item_bits):
+def require_slots(BlockSet blocks, Spans spans, uint64_t item_bits, uint64_t least=0):
     """Raise unless the blocks have the slots of ``spans``, and are large enough to have them.
 
     For slots that other bytes ask for (the elements of lists), before room is made for them.
+    ``least``: bytes that any block may stand for, however small it is.
     """
     cdef Head head
     cdef int64_t current = -1
@@ -196,7 +197,7 @@ def require_slots(BlockSet blocks, Spans spans, uint64_t item_bits):
             if spans.b[i] != current:
                 current = spans.b[i]
                 blocks.open_head(current, &head)
-                if head.count * item_bits > head.allowance * 8:
+                if head.count * item_bits > max(head.allowance, least) * 8:
                     cursor_fail(&head.body, b"block claims more values than its size allows")
             if spans.hi[i] > head.count:
                 cursor_fail(&head.body, b"block holds fewer slots than lists ask for")

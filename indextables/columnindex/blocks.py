@@ -2,8 +2,8 @@
 
 Positions number the distinct values of the whole index in order. Every length is compared with what
 is there before it is used, every block with its checksum; a difference is a ``CorruptFileError``.
-What a forged file can make the reader allocate is bounded by its own footer: a frame may grow to at
-most ``MOST_GROWTH`` times its size.
+What a forged file can make the reader allocate is bounded by the rows of its split: a frame grows
+to what its values and rows can take at most, and text to ``MOST_BLOCK_BYTES`` more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from indextables.native._colindex import IndexBlock
 
 Fetch = Callable[[Sequence[tuple[int, int]]], list[Any]]
 
-MOST_GROWTH = 20_000
 KEPT_BLOCKS = 8
 FLAT_BYTES = 256 << 20
 FIRST_READ = 64 << 10
@@ -172,8 +171,7 @@ class BlockIndex:
 
     def _unpacked(self, number: int, frame: Any) -> bytes:
         at, size = self._starts[number], self._raw_sizes[number]
-        most = min(MOST_GROWTH * len(frame), self._most_raw(number))
-        if not BLOCK_HEAD.size <= size <= most:
+        if not BLOCK_HEAD.size <= size <= self._most_raw(number):
             self.fail("a block of an impossible size", at)
         zstd = _zstd()
         try:

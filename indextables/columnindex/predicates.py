@@ -15,6 +15,7 @@ rows that were found, so a predicate here may keep too much, never too little.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -36,6 +37,8 @@ from indextables.expr.predicate import (
     conjuncts,
     leaves,
 )
+
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,12 @@ def _only_column(part: Predicate) -> Column | None:
 def _is_single(leaf: Any) -> bool:
     """Whether single precision holds the literals of a leaf exactly."""
     values = getattr(leaf, "values", None) or [getattr(leaf, "value", 0.0)]
-    return all(v != v or float(np.float32(v)) == v for v in values)
+    return all(v != v or abs(v) == math.inf or _as_single(v) == v for v in values)
+
+
+def _as_single(value: float) -> float:
+    """A number in single precision; one beyond it is no single at all."""
+    return float(np.float32(value)) if abs(value) <= LARGEST_SINGLE else math.nan
 
 
 def _asked(part: Predicate, kind: Kind) -> IndexPredicate | None:

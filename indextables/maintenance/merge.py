@@ -19,7 +19,11 @@ from functools import partial
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, MaintenanceError
+from indextables.errors import (
+    CommitConflictError,
+    CommitFailedError,
+    MaintenanceError,
+)
 from indextables.log.actions import Action, AddFile, SkipFile
 from indextables.log.follow_up import Failures, follow_up
 from indextables.log.gate import mutates
@@ -138,9 +142,13 @@ class _Merger:
                 done.append(result)
                 advance(len(result.task.sources))
         except BaseException:
-            discard(self.log, Kind.SPLIT, [r.add.path for r in done if r.add is not None])
+            self._discard(done)
             raise
         return done
+
+    def _discard(self, results: Sequence[Rewritten]) -> None:
+        """Delete splits that are in no version; PURGE finds what cannot be deleted now."""
+        discard(self.log, Kind.SPLIT, [r.add.path for r in results if r.add is not None])
 
     def _commit(self, snapshot: Snapshot, done: Sequence[Rewritten]) -> bool:
         actions = list(self._actions(snapshot, done))
@@ -158,9 +166,12 @@ class _Merger:
             )
         except CommitConflictError as error:
             LOG.info("a merged split was changed meanwhile, planning again: %s", error)
-            discard(self.log, Kind.SPLIT, [r.add.path for r in merged if r.add is not None])
+            self._discard(merged)
             self.tally.conflicts += 1
             return True
+        except CommitFailedError:
+            self._discard(merged)
+            raise
         self._count(merged)
         return True
 

@@ -15,6 +15,7 @@ to)`` that holds the value. NULL and what no range holds have the key NULL.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -24,11 +25,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import IndexTablesError, PlanningError, require_characters
+from indextables.errors import (
+    EvaluationError,
+    IndexTablesError,
+    PlanningError,
+    require_characters,
+)
+from indextables.expr.kernels import checked
+from indextables.expr.timetext import DAY_MICROS, INT64_MAX, INT64_MIN
 from indextables.types import type_name
 
 METRICS = ("count", "min", "max", "sum", "avg")
 _LOW = 0xFFFFFFFF
+_LARGEST = 2**62
+"""The widest bucket whose steps are counted in integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +142,11 @@ def _check_group(group: Group, dtype: pa.DataType) -> None:
     if isinstance(group, Terms):
         good = not (t.is_nested(dtype) or t.is_map(dtype))
     elif isinstance(group, DateHistogram):
-        good = (t.is_date(dtype) or t.is_timestamp(dtype)) and group.interval > 0
+        good = (t.is_date(dtype) or t.is_timestamp(dtype)) and 0 < group.interval <= _LARGEST
     else:
         good = t.is_integer(dtype) or t.is_floating(dtype) or t.is_decimal(dtype)
-        good = good and (not isinstance(group, Histogram) or group.interval > 0)
+        if isinstance(group, Histogram):
+            good = good and 0 < group.interval < math.inf and math.isfinite(group.offset)
     if not good:
         raise PlanningError(
             f"{type(group).__name__} cannot group column '{group.column}' of {type_name(dtype)}"
@@ -350,29 +361,44 @@ def group_key(group: Group, values: Any) -> Any:
 
 
 def _bucket(values: Any, group: Histogram) -> Any:
-    whole = float(group.interval).is_integer() and float(group.offset).is_integer()
+    interval, offset = float(group.interval), float(group.offset)
+    whole = interval.is_integer() and offset.is_integer() and max(interval, abs(offset)) <= _LARGEST
     if pa.types.is_integer(values.type) and whole:
-        found = _floored(values.cast(pa.int64()), int(group.interval), int(group.offset))
-        return found.cast(pa.float64(), safe=False)
+        return _whole_bucket(values.cast(pa.int64()), int(group.interval), int(group.offset))
     numbers = values.cast(pa.float64(), safe=False)
-    steps = pc.floor(pc.divide(pc.subtract(numbers, group.offset), group.interval))
-    return pc.add(pc.add(pc.multiply(steps, group.interval), group.offset), 0.0)
+    steps = pc.floor(pc.divide(pc.subtract(numbers, offset), interval))
+    return pc.add(pc.add(pc.multiply(steps, interval), offset), 0.0)
+
+
+def _whole_bucket(values: Any, interval: int, offset: int) -> Any:
+    """Where the bucket of each integer begins, as a double; it may begin below all integers."""
+    numbers, above, mask = _in_bucket(values, interval, offset)
+    starts = (numbers - above).astype(np.float64)
+    for row in np.flatnonzero(numbers < INT64_MIN + above):
+        starts[row] = float(int(numbers[row]) - int(above[row]))
+    return pa.array(starts, pa.float64(), mask=mask)
 
 
 def _span(values: Any, group: DateHistogram) -> Any:
     zone = values.type.tz if pa.types.is_timestamp(values.type) else None
     if pa.types.is_date(values.type):
-        values = pc.multiply(values.cast(pa.int32()).cast(pa.int64()), 86_400_000_000)
-    whole = _floored(values.cast(pa.int64()), group.interval, group.offset)
-    return whole.cast(pa.timestamp("us", zone))
+        days = values.cast(pa.int32()).cast(pa.int64())
+        values = checked(lambda: pc.multiply_checked(days, DAY_MICROS), "a date as a timestamp")
+    numbers, above, mask = _in_bucket(values.cast(pa.int64()), group.interval, group.offset)
+    if bool((numbers < INT64_MIN + above).any()):
+        raise EvaluationError(
+            f"a value of '{group.column}' lies in a span that begins before any timestamp",
+            hint="Leave such values out in WHERE",
+        )
+    return pa.array(numbers - above, pa.int64(), mask=mask).cast(pa.timestamp("us", zone))
 
 
-def _floored(values: Any, interval: int, offset: int) -> Any:
-    """Integers floored to a grid, exactly."""
+def _in_bucket(values: Any, interval: int, offset: int) -> tuple[Any, Any, Any]:
+    """Integers, how far each lies above the start of its bucket, and which are NULL."""
     mask = values.is_null().to_numpy(zero_copy_only=False)
     numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    steps = np.floor_divide(numbers - offset, interval)
-    return pa.array(steps * interval + offset, pa.int64(), mask=mask)
+    above = np.mod(np.mod(numbers, interval) - offset % interval, interval)
+    return numbers, above, mask
 
 
 def _named_range(values: Any, group: Ranges) -> Any:
@@ -390,6 +416,9 @@ def _named_range(values: Any, group: Ranges) -> Any:
 
 def _at_least(values: Any, numbers: Any, bound: float) -> Any:
     """``value >= bound`` with NaN above everything; integers are compared as integers."""
-    if pa.types.is_integer(values.type) and float(bound).is_integer() and abs(bound) < 2**63:
-        return pc.greater_equal(values.cast(pa.int64()), int(bound))
-    return pc.or_(pc.greater_equal(numbers, bound), pc.is_nan(numbers))
+    if pa.types.is_integer(values.type) and math.isfinite(bound):
+        first = math.ceil(bound)
+        if INT64_MIN <= first <= INT64_MAX:
+            return pc.greater_equal(values.cast(pa.int64()), first)
+        return pa.array(np.full(len(values), first < 0))
+    return pc.or_(pc.greater_equal(numbers, float(bound)), pc.is_nan(numbers))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import CorruptFileError, ProtocolError
+from indextables.errors import CorruptFileError, ProtocolError, SchemaMismatchError
 from indextables.mapping import DocMapping
 from indextables.types import schema_from_json, schema_to_json
 
@@ -24,6 +24,14 @@ FORMAT = "indextables-split"
 VERSION = 1
 KINDS = frozenset(("text", "term", "paths", "i64", "f64", "ip", "hash", "none"))
 MOST_ROWS = (1 << 32) - 1
+NO_INFO = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    SchemaMismatchError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class SplitInfo:
             body = json.loads(raw)
             _refuse_unknown(body, path)
             return cls._from_body(body)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except NO_INFO as error:
             raise CorruptFileError(f"split.json does not parse ({error})", path=path) from error
 
     @classmethod

@@ -32,6 +32,8 @@ Array = np.ndarray[Any, Any]
 ZSTD = 8
 PAD = 16
 MAX_TEXT = 0x7FFFFFFF - PAD
+EMPTY_LISTS = 64 << 20
+"""Bytes of offsets that any block of lists may stand for: empty ones take no bytes at all."""
 NO_BYTES = np.zeros(0, np.uint8)
 
 
@@ -169,7 +171,8 @@ def _require(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> None
             _require(child, fetched, spans)
     elif kind != NULL:
         bits = 32 if kind in (TEXT, LIST) else node.stream.item_bits
-        require_slots(fetched[node.stream.index].blocks, spans, bits)
+        least = EMPTY_LISTS if kind == LIST else 0
+        require_slots(fetched[node.stream.index].blocks, spans, bits, least)
 
 
 def _list(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Array:

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from indextables.storage.machine import explained
+
 if TYPE_CHECKING:
     from indextables.storage.base import Store
 
@@ -109,11 +111,17 @@ def in_order(
     """``run`` over the items, ``count`` at once; results in the order of the items.
 
     With ``weigh`` less is in flight where items are heavy: their weights stay within ``budget``,
-    but for as many items as there are cores.
+    but for as many items as there are cores. What the machine lacks (memory, descriptors, threads)
+    comes out as ``MachineError``.
     """
+
+    def told(item: T) -> R:
+        with explained():
+            return run(item)
+
     waiting = deque(items)
     if len(waiting) <= 1 or count <= 1 or _state.is_inside:
-        yield from map(run, waiting)
+        yield from map(told, waiting)
         return
     running: deque[tuple[Future[R], int]] = deque()
     cores, load = os.cpu_count() or 1, 0
@@ -123,7 +131,8 @@ def in_order(
                 weight = weigh(waiting[0]) if weigh is not None else 0
                 if load + weight > budget and weigh is not None and len(running) >= cores:
                     break
-                running.append((_state.submit(run, waiting.popleft()), weight))
+                with explained():
+                    running.append((_state.submit(told, waiting.popleft()), weight))
                 load += weight
             future, weight = running.popleft()
             try:

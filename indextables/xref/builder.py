@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, IndexTablesError
+from indextables.errors import CommitConflictError, CommitFailedError, IndexTablesError
 from indextables.expr.keys import HASH_KIND
 from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
 from indextables.log.gate import mutates
@@ -159,7 +159,7 @@ class XRefBuildManager:
         try:
             paths = frozenset(action.source_split_paths)
             self._commit([action], planned.replaces, planned.reason, paths)
-        except CommitConflictError:
+        except (CommitConflictError, CommitFailedError):
             discard(self.log, Kind.XREF, [action.path])
             raise
         return action

@@ -322,6 +322,59 @@ def test_a_commit_that_may_have_landed_is_never_called_failed(
         commit_slot(refused, "b", b"x", is_mine=lambda found: found == b"x")
 
 
+class _Refusing(RecordingStore):
+    """No room for the version file of the next commit."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        raise MachineError("there is no space left")
+
+
+@pytest.mark.parametrize("verb", [maintenance.merge_splits, build])
+def test_a_commit_without_room_leaves_no_files(table: Path, verb: Any) -> None:
+    before = facts(table)
+    log = short_log(table, MemoryError, suffix=".never")
+    log.store = _Refusing(log.store)
+    with pytest.raises(CommitFailedError, match="no space left"):
+        verb(log)
+    assert facts(table) == before
+
+
+def test_a_later_group_that_fails_takes_the_earlier_ones_files_along(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indextables.maintenance import rewrite as rewriting
+
+    before = facts(table)
+    log = short_log(table, MemoryError, suffix=".never")
+    done: list[Any] = []
+
+    def run(tasks: Any) -> Any:
+        for task in tasks:
+            done.append(rewriting.rewrite(task))
+            yield done[-1]
+        raise MachineError("there is no space left")
+
+    with pytest.raises(MachineError):
+        maintenance.merge_splits(log, run=run)
+    assert [r.add is not None for r in done] == [True]
+    assert facts(table) == before
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_reads_in_threads_tell_what_the_machine_lacks(name: str) -> None:
+    from indextables.table.execute import in_order
+
+    def fail(number: int) -> int:
+        if number:
+            raise CONDITIONS[name]()
+        return number
+
+    for items in ([1], [0, 1], range(20)):
+        with pytest.raises(MachineError):
+            list(in_order(fail, items))
+    assert list(in_order(lambda n: n, range(20))) == list(range(20))
+
+
 # -- decoders, the index, the disk cache ----------------------------------------------------------
 
 
