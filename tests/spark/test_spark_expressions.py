@@ -99,6 +99,7 @@ def test_a_measure_is_never_an_exception(world: World) -> None:
         assert bag(mine) == bag(theirs), asked
 
 
+@pytest.mark.driver_errors("overflow")
 def test_a_sum_that_overflows_is_an_error_on_both_sides(world: World) -> None:
     for view in ("t_driver", "t_parquet"):
         with pytest.raises(Exception, match="overflow"):
