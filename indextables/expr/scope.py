@@ -110,10 +110,11 @@ class Scope:
             return False
         _, found = self.field_of(column.path)
         root = self.schema.field(column.root)
-        return any(_has_collation(f) for f in (found, root))
+        return any(has_collation(f) for f in (found, root))
 
 
-def _has_collation(column: pa.Field) -> bool:
+def has_collation(column: pa.Field) -> bool:
+    """Whether text in the column compares by anything but its bytes."""
     text = (column.metadata or {}).get(b"spark")
     named = json.loads(text).get("__COLLATIONS", {}) if text else {}
     return any(not str(name).upper().endswith("UTF8_BINARY") for name in named.values())

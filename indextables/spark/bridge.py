@@ -273,8 +273,11 @@ def counts_by_partition(plan: Plan, aggregation: Aggregation | None) -> pa.Recor
         return None
     snapshot = plan.snapshot
     names = [key.column or "" for key in aggregation.keys]
-    if not set(names) <= set(snapshot.partition_columns) or plan.count() is None:
+    count = plan.count()
+    if not set(names) <= set(snapshot.partition_columns) or count is None:
         return None
+    if not names:
+        return next(aggregation.counted(count))
     from indextables.splits.partitions import partition_array
 
     keys = []

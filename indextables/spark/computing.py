@@ -7,8 +7,8 @@ arithmetic on doubles, checked arithmetic on BIGINTs, FLOOR of doubles, CASE (wh
 only the rows that take them), and the casts between whole numbers, doubles and moments that lose
 nothing or lose it as Spark does. An overflow is an error. Functions are known by name and number
 of arguments. Anything else makes the whole tree unknown, and Spark computes it; so do expressions
-where ANSI rules are switched off. ``Computed.of`` is the one place where that is decided: whatever
-goes wrong while it tries the tree on no rows means "not ours".
+where ANSI rules are switched off, and text with a collation. ``Computed.of`` is the one place where
+that is decided: whatever goes wrong while it tries the tree on no rows means "not ours".
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import EvaluationError
+from indextables.expr.scope import has_collation
 from indextables.fitting import matched
 from indextables.types import type_from_json
 
@@ -105,6 +106,8 @@ def _path(names: list[str], schema: Any) -> list[str]:
         if place is None:
             raise UnknownExpressionError
         field = fields[place]
+        if has_collation(field):
+            raise UnknownExpressionError
         found.append(field.name)
         fields = list(field.type.fields) if pa.types.is_struct(field.type) else []
     return found

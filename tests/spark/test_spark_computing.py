@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 from decimal import Decimal
 from typing import Any
@@ -111,6 +112,14 @@ def test_values(node: dict[str, Any], expected: list[Any]) -> None:
 def test_what_is_unknown_is_left_to_spark(node: dict[str, Any]) -> None:
     assert Computed.of(node, BATCH.schema) is None
     assert supported(BATCH.schema, [node], [{"function": "CountStar"}]) is None
+
+
+def test_text_with_a_collation_is_left_to_spark() -> None:
+    note = json.dumps({"__COLLATIONS": {"s": "icu.UTF8_LCASE"}})
+    schema = pa.schema([pa.field("s", pa.string(), metadata={"spark": note}), ("t", pa.string())])
+    assert supported(schema, [field("t")], [{"function": "Max", "measure": field("t")}])
+    assert supported(schema, [field("s")], [{"function": "CountStar"}]) is None
+    assert supported(schema, [], [{"function": "Max", "measure": field("s")}]) is None
 
 
 OPERANDS = [

@@ -14,11 +14,11 @@ from indextables.spark import quick
 from indextables.spark.quick import is_cheap, is_searched
 from indextables.splits.source import SplitRef
 
-KNOWN, DRIVER, TASKS = "KnownRowsExec", "MemoryStreamInputPartition", "PythonInputPartition"
+KNOWN, TASKS = "KnownRowsExec", "PythonInputPartition"
 
 
 def reads_in(frame: Any) -> set[str]:
-    """How the scans of a query get their rows: known at once, as a known partition, by tasks."""
+    """How the scans of a query get their rows: known at once, or by tasks."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     found = set()
     for i in range(leaves.size()):
@@ -57,10 +57,11 @@ def test_known_rows_say_what_a_scan_says(world: World) -> None:
     assert "pushed [id IS NOT NULL, id = 77]" in plan
 
 
-def test_rows_under_an_expression_travel_as_a_partition(world: World) -> None:
-    computed = world.frame("l2").filter("id = 77").selectExpr("id + 1 as next")
-    assert reads_in(computed) == {DRIVER}
+def test_rows_under_expressions_are_known_too(world: World) -> None:
+    computed = world.frame("l2").filter("id = 77 and length(host) > 3").selectExpr("id + 1 as next")
+    assert reads_in(computed) == {KNOWN}
     assert [row.next for row in computed.collect()] == [78]
+    assert reads_in(world.frame("l2").groupBy().count()) == {KNOWN}
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,7 @@ def test_starting_version_and_bounded_batches(spark: Any, places: tuple[str, str
     assert ids(sink) == list(range(10, 30))
 
 
+@pytest.mark.driver_errors("terminated with error")
 def test_removed_rows_are_an_error_unless_ignored(spark: Any, places: tuple[str, str, str]) -> None:
     source, sink, checkpoint = places
     append(spark, source, 0, 10)

@@ -196,6 +196,7 @@ def test_mistakes_fail_at_planning(world: World, condition: str, error: str) -> 
     assert world.spark.sql("select count(*) from t_l2").collect()[0][0] == 400
 
 
+@pytest.mark.driver_errors("must reach the scan")
 def test_a_search_that_reaches_no_scan_says_so(world: World) -> None:
     with pytest.raises(Exception, match="must reach the scan"):
         world.spark.sql("select textsearch(message, 'x') from t_l2").collect()
@@ -234,6 +235,7 @@ def test_bucket_functions_of_dataframes(world: World) -> None:
 @pytest.mark.parametrize(
     "call", ["indextables_histogram(id, 0)", "indextables_date_histogram(at, '1y')"]
 )
+@pytest.mark.driver_errors("USER_RAISED_EXCEPTION")
 def test_wrong_bucket_widths(world: World, call: str) -> None:
     with pytest.raises(Exception, match="the width of"):
         world.spark.sql(f"select {call} from t_l2").collect()

@@ -352,6 +352,7 @@ def test_28_one_mapping_for_all_splits(box: Box) -> None:
     assert len({snapshot.doc_mapping(i) for i in range(snapshot.num_files)}) == 1
 
 
+@pytest.mark.driver_errors("DIVIDE_BY_ZERO")
 def test_29_overwrites_are_all_or_nothing(box: Box) -> None:
     docs(box)
     query = "select cast(1 / (id - 3) as int) id, 'x' content, 'a' part, 1 n from range(5)"

@@ -71,6 +71,7 @@ def test_replace_where(spark: Any, frame: Any, path: str) -> None:
     assert found == {"0": 20, "1": 3, "2": 20}
 
 
+@pytest.mark.driver_errors("is aborting")
 def test_replace_where_refuses_rows_outside(spark: Any, frame: Any, path: str) -> None:
     frame.write.format("indextables").partitionBy("k").save(path)
     with pytest.raises(Exception, match="outside"):
@@ -159,6 +160,7 @@ def test_session_setting_and_option_precedence(spark: Any, frame: Any, path: str
     assert open_table(path + "b").snapshot.num_files == 2
 
 
+@pytest.mark.driver_errors("this attempt fails")
 def test_retried_tasks_write_each_row_once(
     spark: Any, frame: Any, path: str, tmp_path: Path
 ) -> None:
@@ -182,6 +184,7 @@ def test_retried_tasks_write_each_row_once(
     assert all("part-" in p for p in live)
 
 
+@pytest.mark.driver_errors("DIVIDE_BY_ZERO")
 def test_a_failed_job_leaves_the_table_as_it_was(spark: Any, frame: Any, path: str) -> None:
     save(frame, path)
     before = open_table(path).version
@@ -198,6 +201,7 @@ def test_a_failed_job_leaves_the_table_as_it_was(spark: Any, frame: Any, path: s
     assert {f.path for f in open_table(path).snapshot.files()} == splits
 
 
+@pytest.mark.driver_errors("DIVIDE_BY_ZERO")
 def test_a_failed_first_write_leaves_no_table(spark: Any, frame: Any, path: str) -> None:
     with pytest.raises(Exception, match=r"division|DIVIDE"):
         save(frame.selectExpr("id / (id - 50) as x"), path)
