@@ -435,7 +435,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("xref.build.batchSize", "int", None, "Cross-references per commit.", low=1),
     _s("xref.build.filterType", "str", "fuse8", "Fingerprint width.", "fuse8", "fuse16"),
     _s("xref.query.enabled", "bool", True, "Use cross-references when planning."),
-    _s("xref.query.minSplitsForXRef", "int", 128, "Fewest candidate splits worth a look."),
+    _s("xref.query.minSplitsForXRef", "int", 128, "Fewest candidate splits worth a look; when it is not set, the cost decides on object stores."),
     _s("xref.query.timeoutMs", "int", 5000, "Longest wait for cross-references.", low=0, high=1_000_000_000_000),
     _s("xref.query.fallbackOnError", "bool", True, "Keep the splits of a broken cross-reference instead of failing."),
     _s("xref.query.distributed", "bool", True, "Accepted for compatibility; probing takes microseconds in the driver."),

@@ -151,8 +151,7 @@ class Planner:
         if self.xref_router is None:
             return
         left = shared_residual(program, selection)
-        count = program.count if selection is None else len(selection)
-        reason = xref.skip_reason(self.xref_router, self.config, count, left)
+        reason = xref.skip_reason(self.xref_router, self.config, self.snapshot, selection, left)
         if reason is not None:
             yield Stage("xref", (), selection, 0.0, f"skipped: {reason}")
             return

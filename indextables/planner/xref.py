@@ -3,7 +3,9 @@
 The planner knows a router only by this protocol. A router may drop a split only when its filter
 proves that the predicate has no row there; splits it does not cover it keeps. The stage is left
 out when it is switched off, when there is no router, or when so few candidates are left that
-opening them is cheaper than asking.
+opening them is cheaper than asking. What is cheaper the router knows, as it knows how large its
+files are and whether they are loaded; ``xref.query.minSplitsForXRef`` overrules it when it is set,
+and decides for routers without an opinion.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError, PlanningError
 from indextables.expr.predicate import TRUE, Predicate
 from indextables.planner.verdict import Int64s, Selection
+
+LEAST = "xref.query.minSplitsForXRef"
 
 
 class RouteResult(Protocol):
@@ -47,19 +51,29 @@ class Routed:
 
 
 def skip_reason(
-    router: XRefRouter | None, config: Config, candidates: int, predicate: Predicate
+    router: XRefRouter | None,
+    config: Config,
+    snapshot: Any,
+    selection: Selection | None,
+    predicate: Predicate,
 ) -> str | None:
     """Why the stage does not run; ``None`` when it does."""
+    candidates = snapshot.num_files if selection is None else len(selection)
     if router is None:
         return "no cross-references"
     if not config["xref.query.enabled"]:
         return "switched off"
     if candidates == 0:
         return "no candidates"
-    least = config["xref.query.minSplitsForXRef"]
-    if candidates < least:
-        return f"{candidates} candidates, fewer than {least}"
-    return "nothing left to ask" if predicate == TRUE else None
+    if predicate == TRUE:
+        return "nothing left to ask"
+    weigh = getattr(router, "too_dear", None)
+    if weigh is not None and not config.is_set(LEAST):
+        chosen = np.arange(candidates) if selection is None else selection.astype(np.int64)
+        reason: str | None = weigh(snapshot, chosen, predicate)
+        return reason
+    least = config[LEAST]
+    return f"{candidates} candidates, fewer than {least}" if candidates < least else None
 
 
 def route(

@@ -108,6 +108,19 @@ def judge(wording: Wording, filters: FilterSet, mask: NDArray[np.bool_] | None =
     return verdicts
 
 
+def may_prune(predicate: Predicate) -> bool:
+    """Could any filter say ``NOT_PRESENT``? What ``Question.predicate`` leaves undecided cannot."""
+    if isinstance(predicate, And):
+        return any(map(may_prune, predicate.children))
+    if isinstance(predicate, Or):
+        return all(map(may_prune, predicate.children))
+    if isinstance(predicate, Constant):
+        return predicate.truth is not Truth.TRUE
+    if isinstance(predicate, Compare):
+        return predicate.op is Op.EQ and not predicate.column.is_partition
+    return isinstance(predicate, TextMatch | InSet) and not predicate.negated
+
+
 @dataclass
 class Question:
     """Words predicates and queries for the splits of one mapping."""

@@ -4,6 +4,12 @@ Every cross-reference that covers a candidate is asked; splits none covers are k
 missing, broken, of another format, or not loaded before the timeout counts as covering nothing,
 and the report says so. Splits are matched by their full path, since two partitions may hold files
 of one name. A split two cross-references cover is dropped when either proves it absent.
+
+Asking has a price: files that are not loaded are read first. On an object store that is a request
+and the file's bytes, against two requests and at least a footer for every split that need not be
+opened; bytes and requests are added up in the store's own exchange rate (``coalesce_gap``: so many
+bytes are worth a request), and half of the splits are taken to be dropped. On a local disk
+requests cost nothing and the rule is by count.
 """
 
 from __future__ import annotations
@@ -24,11 +30,15 @@ from indextables.errors import IndexTablesError
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
 from indextables.mapping import DocMapping
+from indextables.splits.source import TAIL_BYTES
 from indextables.storage.base import Store
 from indextables.storage.pool import submit
 from indextables.xref.cache import XRefCache, shared_cache
-from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge
+from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge, may_prune
 from indextables.xref.file import LoadedXRef, read_xref
+
+SPLIT_TRIPS = 2
+LIKELY_DROPPED = 0.5
 
 
 @dataclass
@@ -119,6 +129,29 @@ class XRefQueryRouter:
         report.columns = wordings.columns
         report.seconds = time.perf_counter() - start
         return RouteResult(keep, report)
+
+    def too_dear(
+        self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
+    ) -> str | None:
+        """Why asking costs more than it is likely to save; ``None`` when it pays."""
+        least = self.config["xref.query.minSplitsForXRef"]
+        if not self.store.capabilities.remote:
+            few = len(candidates) < least
+            return f"{len(candidates)} candidates, fewer than {least}" if few else None
+        if not may_prune(predicate):
+            return "no term to ask for"
+        wanted = np.zeros(snapshot.num_files, np.bool_)
+        wanted[candidates] = True
+        trip = self.store.coalesce_gap
+        relevant = self._relevant(snapshot, candidates, wanted)
+        if not relevant:
+            return "no cross-reference covers the candidates"
+        price = sum(trip + action.size for action in relevant if not self._is_cached(action))
+        opening = np.minimum(snapshot.sizes[candidates], TAIL_BYTES) + SPLIT_TRIPS * trip
+        saved = int(opening.sum() * LIKELY_DROPPED)
+        if price <= saved:
+            return None
+        return f"{price >> 10:,} KB to ask, {saved >> 10:,} KB to save"
 
     # -- judging --------------------------------------------------------------------------------
 

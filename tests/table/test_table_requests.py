@@ -58,18 +58,18 @@ NO_CACHES = {
 SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
     "open": (lambda t: t.schema, Ceiling(4, 2, 5)),
     "count all": (lambda t: t.count(), Ceiling(4, 2, 5)),
-    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(29, 5, 1431)),
-    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(28, 4, 1387)),
+    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(8, 6, 295)),
+    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 136)),
     "rare word": (
         lambda t: t.to_arrow(where="body TEXTSEARCH 'only07777'", columns=["n", "body"]),
-        Ceiling(41, 7, 1957),
+        Ceiling(9, 7, 339),
     ),
-    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(40, 7, 1912)),
+    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(41, 7, 2042)),
     "range": (
         lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
         Ceiling(9, 7, 188),
     ),
-    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(16, 3, 804)),
+    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(17, 4, 934)),
     "group by": (
         lambda t: t.aggregate({"rows": "count", "sum": ("sum", "code")}, ["kind"], "code > 3"),
         Ceiling(28, 4, 817),
