@@ -29,6 +29,7 @@ from indextables.log.avro_schema import Program, compile_entries, compile_schema
 from indextables.log.columns import Int64s, zigzag
 from indextables.native._avro_objects import decode_objects, scan_container
 from indextables.native._crc32c import crc32c
+from indextables.storage.machine import refuse_to_judge
 
 LARGEST_BLOCK = 256 << 20
 _GROUP_BYTES = 32 << 20
@@ -253,6 +254,7 @@ def _zstd_errors() -> Iterator[None]:
     try:
         yield
     except (zstandard.ZstdError, OSError, pa.ArrowException, MemoryError) as error:
+        refuse_to_judge(error)
         raise CorruptFileError(f"a zstandard block is damaged: {error}") from None
 
 
@@ -263,6 +265,7 @@ def _unsnappy(block: memoryview) -> memoryview:
     try:
         found = pa.Codec("snappy").decompress(pa.py_buffer(block[:-4]), decompressed_size=size)
     except (OSError, pa.ArrowException) as error:
+        refuse_to_judge(error)
         raise CorruptFileError(f"a snappy block is damaged: {error}") from None
     if zlib.crc32(found) != int.from_bytes(block[-4:], "big"):
         raise CorruptFileError("the checksum of a snappy block does not match")

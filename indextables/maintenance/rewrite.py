@@ -41,6 +41,7 @@ from indextables.storage.base import Store
 from indextables.storage.machine import refuse_to_judge
 from indextables.types import schema_from_json
 
+WORK_FOLDER = "spark.indextables.merge.tempDirectoryPath"
 MOST_BYTES_IN_PROCESS = 16 << 20
 
 
@@ -113,19 +114,29 @@ def rewrite(task: RewriteTask) -> Rewritten:
         for source in task.sources:
             reading = source.path
             dropped[reading] = _rows_to_drop(task, source, schema)
+        reading = ""
         total = sum(len(rows) for rows in dropped.values())
         if task.drop is not None and total == 0:
             return Rewritten(task)
         merged = _merged_indexes(task, schema, dropped)
         others = {c: i for c, i in task.column_indexes.items() if c not in merged}
-        writer = SplitWriter(rest, task.mapping, task.config, column_indexes=others)
+        writer = SplitWriter(
+            rest,
+            task.mapping,
+            task.config,
+            work_dir=task.config["merge.tempDirectoryPath"],
+            work_setting=WORK_FOLDER,
+            column_indexes=others,
+        )
         writer.carry_column_indexes(merged)
         for source in task.sources:
             reading = source.path
             for batch in _rows(task, source, schema, columns, dropped[reading]):
-                reading = ""
-                writer.write(batch)
-                reading = source.path
+                try:
+                    writer.write(batch)
+                except OSError:
+                    reading = ""  # of the work folder, not of the source
+                    raise
         reading = ""
         return _finish(task, writer, total)
     except BaseException as error:

@@ -112,13 +112,15 @@ class SplitWriter:
         config: Config | None = None,
         *,
         work_dir: str | None = None,
+        work_setting: str = WORK_FOLDER,
         column_indexes: Mapping[str, str] | None = None,
     ) -> None:
         self.schema = schema
         self.mapping = mapping
         self._config = config or Config()
+        self._setting = WORK_FOLDER if work_dir is None else work_setting
         parent = work_dir or self._config["indexWriter.tempDirectoryPath"]
-        self._folder = scratch_folder("split", parent, WORK_FOLDER)
+        self._folder = scratch_folder("split", parent, self._setting)
         self._rows = RowsWriter(schema)
         self._statistics = StatisticsCollector(schema, self._config)
         self._sample: list[pa.RecordBatch] | None = []
@@ -152,7 +154,7 @@ class SplitWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; columns are matched by name and must have the split's types."""
-        with in_scratch(os.path.dirname(os.path.dirname(self._folder)), WORK_FOLDER):
+        with in_scratch(os.path.dirname(os.path.dirname(self._folder)), self._setting):
             self._append(self._conform(batch))
 
     def _append(self, batch: pa.RecordBatch) -> None:
@@ -265,7 +267,7 @@ class SplitWriter:
             self.abort()
             raise IndexTablesError("a split needs at least one row")
         try:
-            with in_scratch(os.path.dirname(os.path.dirname(self._folder)), WORK_FOLDER):
+            with in_scratch(os.path.dirname(os.path.dirname(self._folder)), self._setting):
                 return self._finish()
         except BaseException:
             self.abort()

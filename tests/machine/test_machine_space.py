@@ -19,6 +19,7 @@ import pytest
 import indextables
 from indextables.config import Config
 from indextables.errors import ConfigError, MachineError
+from indextables.maintenance.rewrite import WORK_FOLDER as MERGE_FOLDER
 from indextables.mapping import DocMapping
 from indextables.splits.bundle import BundleWriter
 from indextables.splits.documents import IndexBuilder
@@ -121,6 +122,27 @@ def test_a_work_folder_that_is_not_there(tmp_path: Path) -> None:
             SCHEMA, DocMapping.for_schema(SCHEMA), Config.of({WORK_FOLDER: str(tmp_path / "gone")})
         )
     assert WORK_FOLDER in str(raised.value)
+
+
+def test_merges_work_where_their_setting_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, path = tmp_path / "work", tmp_path / "t"
+    options = {MERGE_FOLDER: str(work)}
+    for _ in range(2):
+        indextables.write(pa.Table.from_batches([BATCH]), str(path))
+    with pytest.raises(ConfigError, match=MERGE_FOLDER):
+        indextables.open(str(path), options=options).merge()
+    work.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(BundleWriter, "_write", full)
+        with pytest.raises(MachineError) as raised:
+            indextables.open(str(path), options=options).merge()
+    assert f"no space left in {work}" in str(raised.value)
+    assert MERGE_FOLDER in str(raised.value)
+    assert list(work.iterdir()) == []
+    merged = indextables.open(str(path), options=options).merge().metrics
+    assert (merged.status, list(work.iterdir())) == ("success", [])
 
 
 def test_no_folder_for_temporary_files_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from indextables.errors import (
     IndexTablesError,
     MachineError,
     MaintenanceError,
+    SchemaMismatchError,
     TransientStorageError,
 )
 from indextables.log.cache import SHARED
@@ -34,6 +35,7 @@ from indextables.splits.codes import CodeBuilder, parse_codes
 from indextables.splits.reader import forget_readers
 from indextables.splits.rows_layout import parse_directory
 from indextables.splits.workspace import run as run_tantivy
+from indextables.splits.writer import SplitWriter
 from indextables.storage.base import Store, open_store
 from indextables.storage.blockfiles import BlockFolder
 from indextables.storage.classify import Verdict, classify
@@ -199,6 +201,32 @@ def test_damage_is_judged_still(table: Path) -> None:
     assert maintenance.merge_splits(log).metrics.status == "error"
     assert facts(table)[1], "a split that is damaged is noted"
     assert build(log) == []
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_a_merge_does_not_blame_a_split_for_the_work_folder(
+    table: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    before = facts(table)
+    monkeypatch.setattr(SplitWriter, "_append", fail)
+    with pytest.raises((OSError, MachineError)):
+        maintenance.merge_splits(indextables.open(str(table), options=OPTIONS).log)
+    assert facts(table) == before
+
+
+def test_rows_that_do_not_fit_are_the_splits_own_fault(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise SchemaMismatchError("column 'id' may not be null")
+
+    monkeypatch.setattr(SplitWriter, "_append", fail)
+    log = indextables.open(str(table), options=OPTIONS).log
+    assert maintenance.merge_splits(log).metrics.status == "error"
+    assert facts(table)[1]
 
 
 @pytest.mark.parametrize("name", FROM_STORES)
