@@ -66,14 +66,24 @@ def never(request: Request) -> Fault | None:
     return None
 
 
+MOST_SPARED = 16
+
+
 def randomly(seed: int, rate: float, faults: Sequence[Fault] = MIXED_FAULTS) -> Rule:
-    """A rule that draws from ``faults`` at ``rate``, from a seed."""
+    """A rule that draws from ``faults`` at ``rate``, from a seed.
+
+    A run of ``MOST_SPARED`` requests without a fault ends with one: no seed spares them all.
+    """
     rng = random.Random(seed)
     lock = threading.Lock()
+    spared = 0
 
     def rule(request: Request) -> Fault | None:
+        nonlocal spared
         with lock:
-            return rng.choice(faults) if rng.random() < rate else None
+            struck = rng.random() < rate or spared >= MOST_SPARED
+            spared = 0 if struck else spared + 1
+            return rng.choice(faults) if struck else None
 
     return rule
 

@@ -205,7 +205,7 @@ def test_stress_of_commits_loses_and_doubles_nothing(
     proxy.rule = randomly(seed, rate)
     landed = stress(backend, proxy, writers, commits)
     assert len(landed) == writers * commits
-    assert len(proxy.injected) > 5
+    assert proxy.injected, "no seed spares as many requests as these commits need"
 
 
 @pytest.mark.slow
