@@ -57,6 +57,7 @@ def delete_rows(
     return _persistently(lambda: _delete(log, where, dry_run, settings, run or run_locally))
 
 
+@mutates("TRUNCATE")
 def truncate_table(log: TransactionLog, *, dry_run: bool = False) -> DeleteResult:
     """Delete all rows, in one commit that opens no split."""
     return _persistently(lambda: _truncate(log, dry_run))

