@@ -143,7 +143,7 @@ def _value(node: Mapping[str, Any], batch: Any) -> Any:
     if op == "CASE_WHEN" and len(children) > 1:
         return _case(children, batch)
     if op in _SHORT and len(children) == 2:
-        return _short(op, *children, batch)
+        return _short(op, children[0], children[1], batch)
     if op == "CAST" and len(children) == 1:
         return _cast(_value(children[0], batch), node["type"])
     compute = _FUNCTIONS.get((op, len(children)))
