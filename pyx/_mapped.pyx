@@ -1,8 +1,8 @@
 """A file in memory that costs no descriptor.
 
-``mmap.mmap`` keeps a duplicate of the descriptor it was given for as long as it lives, so a thousand
-mapped files are a thousand descriptors. The mapping itself needs none: this one keeps only where it
-lies. It is read-only, shared, and unmapped when the last view of it is gone.
+``mmap.mmap`` keeps a duplicate of the descriptor it was given for as long as it lives, so that a
+thousand mapped files are a thousand descriptors. The mapping itself needs none: this one keeps only
+where it lies. It is read-only, shared, and unmapped when the last view of it is gone.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo

@@ -12,10 +12,7 @@ def place_blocks(
 def locate(
     rows: Array, chunk_start: Array, shift: Array, first_block: Array
 ) -> tuple[Array, Spans]: ...
-
-def require_slots(
-    blocks: BlockSet, spans: Spans, item_bits: int, least: int = 0
-) -> None: ...
+def require_slots(blocks: BlockSet, spans: Spans, item_bits: int, least: int = 0) -> None: ...
 
 class BlockSet:
     count: int
