@@ -26,6 +26,7 @@ from typing import Any
 from indextables.errors import IndexTablesError
 from indextables.native._crc32c import crc32c
 from indextables.splits.indexfiles import SEGMENT, WHOLE
+from indextables.splits.lazy import lazily
 from indextables.splits.source import SplitSource
 
 MAX_OPEN = 24
@@ -38,7 +39,8 @@ Part = tuple[str, str]
 class OpenIndex:
     """One unpacked tantivy index."""
 
-    def __init__(self, source: SplitSource, folder: str) -> None:
+    def __init__(self, source: SplitSource, folder: str, needs: Iterable[Part] = ()) -> None:
+        """``needs`` are slices that come with the tails, in the same round trip."""
         import tantivy
 
         assert source.info is not None
@@ -47,7 +49,7 @@ class OpenIndex:
         self._folder = folder
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
-        self._lay_tails(source.info.index_meta)
+        self._lay_first(source.info.index_meta, needs)
         self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
         index = tantivy.Index.open(folder)
         self.schema = index.schema
@@ -56,7 +58,7 @@ class OpenIndex:
         if self.searcher.num_docs != source.info.num_rows:
             raise source.corrupt("the index does not hold the split's rows")
 
-    def _lay_tails(self, meta: str) -> None:
+    def _lay_first(self, meta: str, needs: Iterable[Part]) -> None:
         os.makedirs(self._folder)
         with open(os.path.join(self._folder, "meta.json"), "w") as file:
             file.write(meta)
@@ -66,7 +68,9 @@ class OpenIndex:
             with open(path, "wb") as file:
                 file.truncate(item.size)
             parts.append((extension, item.tail))
-        self._lay(parts)
+        wanted = [need for need in needs if self._slice(need) is not None]
+        self._lay([*parts, *((need[0], self._slice(need)) for need in wanted)])
+        self._laid.update(wanted)
 
     def _lay(self, parts: list[tuple[str, Any]]) -> None:
         """Fetch slices, compare their checksums, write them to their places."""
@@ -100,6 +104,28 @@ class OpenIndex:
         return None if item is None else item.slices.get(name)
 
 
+class LazyIndex:
+    """An index that is opened when something of it is first asked for."""
+
+    def __init__(self, opener: Callable[[], OpenIndex]) -> None:
+        self._opener = opener
+
+    @lazily
+    def opened(self) -> OpenIndex:
+        return self._opener()
+
+    @property
+    def schema(self) -> Any:
+        return self.opened.schema
+
+    @property
+    def searcher(self) -> Any:
+        return self.opened.searcher
+
+    def ensure(self, needs: Iterable[Part]) -> None:
+        self.opened.ensure(needs)
+
+
 def parts_of(name: str, *, phrase: bool = False, scored: bool = False) -> set[Part]:
     """The slices that a search of one inverted field reads."""
     needs = {("term", name), ("idx", name)}
@@ -124,15 +150,15 @@ class Workspace:
         self._count = 0
         self._open: OrderedDict[Hashable, OpenIndex] = OrderedDict()
 
-    def get(self, key: Hashable, source: SplitSource) -> OpenIndex:
-        """The open index of a split, opened if need be."""
+    def get(self, key: Hashable, source: SplitSource, needs: Iterable[Part] = ()) -> OpenIndex:
+        """The open index of a split, opened if need be, with what is likely to be read first."""
         with self._lock:
             found = self._open.get(key)
             if found is not None:
                 self._open.move_to_end(key)
                 return found
             folder = self._folder()
-        made = OpenIndex(source, folder)
+        made = OpenIndex(source, folder, needs)
         with self._lock:
             found = self._open.setdefault(key, made)
             self._open.move_to_end(key)
