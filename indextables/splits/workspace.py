@@ -2,9 +2,10 @@
 
 tantivy opens folders of files. A split's index is laid into a folder of its own as sparse files:
 tails at once, slices of fields when a query first needs them (the files are mapped shared, so an
-open index sees them). Every open index owns a thread that watches its folder, so only
-``MAX_OPEN`` are kept, least recently used first out; one that is still in use elsewhere lives on
-until it is dropped.
+open index sees them). An open index holds no file descriptor, but its slices on disk, a few maps
+and a thread that wakes twice a second to look at its folder. So ``MAX_OPEN`` are kept, as many as
+a query of a remote table is likely to come back to, with ``OPEN_BYTES`` of slices in all; least
+recently used first out. One that is still in use elsewhere lives on until it is dropped.
 
 Folders belong to the process that made them and go at its exit; those of dead processes are swept
 when the first one is made. A forked child starts empty and never touches its parent's.
@@ -29,7 +30,8 @@ from indextables.splits.indexfiles import SEGMENT, WHOLE
 from indextables.splits.lazy import lazily
 from indextables.splits.source import SplitSource
 
-MAX_OPEN = 24
+MAX_OPEN = 128
+OPEN_BYTES = 1 << 30
 PREFIX = "indextables-open-"
 
 Part = tuple[str, str]
@@ -49,6 +51,7 @@ class OpenIndex:
         self._folder = folder
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
+        self.laid_bytes = 0
         self._lay_first(source.info.index_meta, needs)
         self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
         index = tantivy.Index.open(folder)
@@ -89,6 +92,7 @@ class OpenIndex:
             with open(path, "r+b") as file:
                 file.seek(part.start)
                 file.write(raw)
+            self.laid_bytes += len(raw)
 
     def ensure(self, needs: Iterable[Part]) -> None:
         """Make the slices available that a query is about to read."""
@@ -142,8 +146,9 @@ FAST: Part = ("fast", WHOLE)
 class Workspace:
     """The open indexes of one process."""
 
-    def __init__(self, limit: int = MAX_OPEN) -> None:
+    def __init__(self, limit: int = MAX_OPEN, most_bytes: int = OPEN_BYTES) -> None:
         self._limit = limit
+        self._most_bytes = most_bytes
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._base: str | None = None
@@ -162,9 +167,13 @@ class Workspace:
         with self._lock:
             found = self._open.setdefault(key, made)
             self._open.move_to_end(key)
-            while len(self._open) > self._limit:
+            while len(self._open) > self._limit or (len(self._open) > 1 and self._is_full()):
                 self._open.popitem(last=False)
         return found
+
+    def _is_full(self) -> bool:
+        """Slices are laid later too, so the sum is taken anew by every opening."""
+        return sum(index.laid_bytes for index in self._open.values()) > self._most_bytes
 
     def holds(self, key: Hashable) -> bool:
         """Is the index of a split open?"""
