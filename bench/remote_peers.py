@@ -43,9 +43,13 @@ def object_store_options(endpoint: str) -> dict[str, str]:
 
 class Ours:
     def __init__(self, asked: Asked) -> None:
+        import aiobotocore.session  # noqa: F401
         import s3fs  # noqa: F401
+        import tantivy  # noqa: F401
 
         import indextables
+        import indextables.table.table
+        import indextables.xref.router
 
         self.asked, self.library = asked, indextables
 

@@ -11,6 +11,7 @@ Delta has none, so its word queries read everything.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import logdata
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import remote_peers
 
@@ -95,12 +97,14 @@ class Tables:
         dataset.create_scalar_index("message", index_type="INVERTED", with_position=True)
 
     def _write_delta(self, options: dict[str, str], per_split: int) -> None:
-        """Each batch is a file: the writer closes one that has reached its size."""
+        """Files of about the rows of a split: the writer closes one that has reached its size."""
+        sample = io.BytesIO()
+        pq.write_table(self.rows.slice(0, per_split), sample)
         batches = self.rows.combine_chunks().to_batches(max_chunksize=per_split)
         deltalake.write_deltalake(
             self.paths["delta"],
             pa.RecordBatchReader.from_batches(self.rows.schema, batches),
-            target_file_size=1,
+            target_file_size=int(0.95 * sample.tell()),
             storage_options=options,
         )
 

@@ -14,7 +14,7 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -35,6 +35,7 @@ from indextables.columnindex.values import Key, Kind
 from indextables.errors import CorruptFileError
 from indextables.native import crc32c
 from indextables.native._colindex import IndexBlock
+from indextables.splits.lazy import lazily
 
 Fetch = Callable[[Sequence[tuple[int, int]]], list[Any]]
 
@@ -307,7 +308,7 @@ class BlockIndex:
         self._asked += len({self._block_of(key) for key in keys})
         return self._asked >= len(self._raw_sizes)
 
-    @cached_property
+    @lazily
     def flat(self) -> Postings:
         """The whole index decoded; for many values at once."""
         spans = list(pairwise(self._starts)) if self._raw_sizes else []
@@ -340,7 +341,7 @@ class BlockIndex:
             base += len(text)
         return TextKeys(b"".join(texts), np.concatenate(ends))
 
-    @cached_property
+    @lazily
     def is_small(self) -> bool:
         """Whether the flat form fits into the memory one index may take.
 

@@ -162,6 +162,13 @@ def query_fields(query: Query) -> list[str]:
     return [] if isinstance(query, MatchAll | MatchNone) else [query.field]
 
 
+def has_phrase(query: Query) -> bool:
+    """Does a query ask for tokens next to each other?"""
+    if isinstance(query, Bool):
+        return any(map(has_phrase, (*query.must, *query.should, *query.must_not)))
+    return has_phrase(query.query) if isinstance(query, Boost) else isinstance(query, Phrase)
+
+
 _KINDS: dict[str, Any] = {
     "match_all": MatchAll,
     "match_none": MatchNone,

@@ -107,7 +107,7 @@ class SplitScan:
             return self._hinted(coded_rows(predicate, self.reader), TRUE)
         if self.spares_index:
             return _Candidates(self._hint, predicate)
-        session = self.reader.session()
+        session = self.reader.session(predicate)
         found = session.find(predicate)
         if self._prefers_scan(found.node, session):
             return self._scanned(session)
@@ -348,7 +348,7 @@ def count_split(
     if row_hint is None and is_coded(scan.predicate, reader):
         return int(np.count_nonzero(coded_mask(scan.predicate, reader)))
     if row_hint is None and not reader.is_foreign and not scan.spares_index:
-        session = reader.session()
+        session = reader.session(scan.predicate)
         found = session.find(scan.predicate)
         known = session.count(found.node, reader.num_rows) if found.residual == TRUE else None
         if known is not None:
@@ -371,7 +371,7 @@ def scored_rows(reader: SplitReader, query: ast.Query, limit: int | None) -> Hit
     if reader.is_foreign:
         rows = matching_rows(reader, as_predicate(query))[:limit]
         return Hits(rows, np.zeros(len(rows), np.float32))
-    session = reader.session(scored=True)
+    session = reader.session(as_predicate(query), scored=True)
     node = session.queries.compile(query)
     if isinstance(node, Index) and node.exact:
         wanted = reader.num_rows if limit is None else max(limit, 1)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.expr.predicate import TRUE, Predicate
+from indextables.expr.predicate import TRUE, Predicate, referenced_columns
 from indextables.splits.access import SplitScan, count_split
 from indextables.splits.aggregates import (
     Aggregation,
@@ -28,6 +28,7 @@ from indextables.splits.aggregates import (
     merge,
     state_columns,
 )
+from indextables.splits.coded import is_coded
 from indextables.splits.codes import Codes
 from indextables.splits.reader import SplitReader
 
@@ -65,13 +66,15 @@ def aggregate_split(
 
 def _coded(reader: SplitReader, scan: SplitScan, aggregation: Aggregation) -> Coded:
     """The codes of the groups that have them, by the group's number."""
-    found = {}
+    names: dict[int, str] = {}
     for number, group in enumerate(aggregation.groups):
         stored = scan.shaper.stored_name(group.column)
         dtype = aggregation.dtype(group.column)
         if isinstance(group, Terms) and stored and reader.has_codes(stored, dtype):
-            found[number] = reader.codes(stored)
-    return found
+            names[number] = stored
+    tested = referenced_columns(scan.predicate) if is_coded(scan.predicate, reader) else ()
+    reader.load_codes([*names.values(), *tested])
+    return {number: reader.codes(name) for number, name in names.items()}
 
 
 # -- counting codes -------------------------------------------------------------------------------

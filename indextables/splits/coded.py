@@ -28,6 +28,7 @@ from indextables.expr.predicate import (
     conjunction,
     conjuncts,
     leaves,
+    referenced_columns,
 )
 from indextables.splits.codes import Codes
 
@@ -59,11 +60,16 @@ def split_coded(predicate: Predicate, reader: Any) -> tuple[Predicate, Predicate
 
 def coded_mask(predicate: Predicate, reader: Any) -> Mask:
     """For each row whether a coded predicate is TRUE."""
+    reader.load_codes(referenced_columns(predicate))
+    return _mask(predicate, reader)
+
+
+def _mask(predicate: Predicate, reader: Any) -> Mask:
     if isinstance(predicate, And | Or):
         join = np.logical_and if isinstance(predicate, And) else np.logical_or
-        found = coded_mask(predicate.children[0], reader)
+        found = _mask(predicate.children[0], reader)
         for child in predicate.children[1:]:
-            found = join(found, coded_mask(child, reader))
+            found = join(found, _mask(child, reader))
         return found
     if isinstance(predicate, Constant):
         return np.full(reader.num_rows, predicate.truth is Truth.TRUE)

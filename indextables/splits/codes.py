@@ -149,6 +149,9 @@ class CodesCache:
         self._held: OrderedDict[Hashable, Codes] = OrderedDict()
         self._bytes = 0
 
+    def holds(self, key: Hashable) -> bool:
+        return key in self._held
+
     def get(self, key: Hashable, load: Callable[[], Codes]) -> Codes:
         with self._lock:
             found = self._held.get(key)

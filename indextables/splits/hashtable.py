@@ -9,7 +9,8 @@ candidates: the caller verifies them against the rows member.
     header | u32 starts[buckets + 1] | u32 crc[pages] | u32 crc of all before | pages
     page   = the entries of 64 buckets: u16 stored hash bits of each, then its row (3 or 4 bytes)
 
-A reader keeps the directory and fetches, checks and keeps the pages it needs.
+A reader keeps the directory and fetches, checks and keeps the pages it needs. A table that costs
+less than a second request is fetched whole with its directory.
 """
 
 from __future__ import annotations
@@ -65,14 +66,19 @@ def _page_bounds(starts: NDArray[Any]) -> list[tuple[int, int]]:
 class HashTable:
     """Look-ups in such a member, reading only the pages they need."""
 
-    def __init__(self, read_ranges: ReadRanges, length: int, path: str) -> None:
+    def __init__(
+        self, read_ranges: ReadRanges, length: int, path: str, *, at_once: int = HEAD_BYTES
+    ) -> None:
+        """``at_once`` bytes are not worth a request of their own."""
         self._read_ranges = read_ranges
+        self._head_bytes = length if length <= at_once else HEAD_BYTES
+        self._head: Any = b""
         self._path = path
         self._pages: dict[int, tuple[NDArray[np.int64], NDArray[np.uint32]]] = {}
         self._open(length)
 
     def _open(self, length: int) -> None:
-        (head,) = self._read_ranges([(0, min(length, HEAD_BYTES))])
+        (head,) = self._read_ranges([(0, min(length, self._head_bytes))])
         if len(head) < _HEADER.size:
             raise self._corrupt("the hash table is too short")
         magic, count, self._bits, self._width, self._per_page, pages = _HEADER.unpack_from(head)
@@ -85,6 +91,7 @@ class HashTable:
         (expected,) = struct.unpack_from("<I", head, size)
         if crc32c(memoryview(head)[:size]) != expected:
             raise self._corrupt("the hash table's directory has a wrong checksum")
+        self._head = head
         words = np.frombuffer(head, "<u4", (size - _HEADER.size) // 4, _HEADER.size)
         self._starts = words[: (1 << self._bits) + 1].astype(np.int64)
         self._checks = words[(1 << self._bits) + 1 :]
@@ -131,10 +138,17 @@ class HashTable:
         bounds = [self._bounds(n) for n in missing]
         entry = 2 + self._width
         ranges = [(self._base + a * entry, self._base + b * entry) for a, b in bounds]
-        for number, (a, b), raw in zip(missing, bounds, self._read_ranges(ranges), strict=True):
+        for number, (a, b), raw in zip(missing, bounds, self._parts(ranges), strict=True):
             if crc32c(raw) != self._checks[number]:
                 raise self._corrupt(f"page {number} of the hash table has a wrong checksum")
             self._pages[number] = self._decode(number, raw, b - a)
+
+    def _parts(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Any]:
+        """Parts of the table, out of what came with its directory where they lie in it."""
+        if all(end <= len(self._head) for _, end in ranges):
+            view = memoryview(self._head)
+            return [view[start:end] for start, end in ranges]
+        return self._read_ranges(ranges)
 
     def _bounds(self, number: int) -> tuple[int, int]:
         first, last = self._buckets(number)

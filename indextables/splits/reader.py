@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.expr import ast
 from indextables.expr.ast import query_fields
-from indextables.expr.predicate import Predicate, TextMatch
+from indextables.expr.predicate import TRUE, Predicate, TextMatch
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
 from indextables.splits import members
@@ -30,6 +30,7 @@ from indextables.splits.codes import Codes, CodesCache, parse_codes
 from indextables.splits.foreign import ForeignRows
 from indextables.splits.hashtable import HashTable
 from indextables.splits.info import SplitInfo
+from indextables.splits.lazy import lazily
 from indextables.splits.nodes import All, Index, Node, Nothing
 from indextables.splits.predicates import Found, PredicateCompiler
 from indextables.splits.queries import QueryCompiler
@@ -37,13 +38,14 @@ from indextables.splits.rows import RowsReader
 from indextables.splits.rows_layout import most_rows
 from indextables.splits.search import IndexSearch
 from indextables.splits.source import SplitRef, SplitSource
-from indextables.splits.terms import Terms
-from indextables.splits.workspace import OpenIndex, workspace
+from indextables.splits.terms import Terms, likely_parts
+from indextables.splits.workspace import LazyIndex, OpenIndex, Part, workspace
 from indextables.splits.zones import Zones, parse_zones
 from indextables.storage.base import Store
 from indextables.storage.diskcache import CachingStore, cached
 
 MAX_READERS = 2048
+READER_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class SplitReader:
         """Written by JVM IndexTables: rows can be read, the index cannot be searched."""
         return self.source.is_foreign
 
-    @cached_property
+    @lazily
     def foreign(self) -> ForeignRows:
         return ForeignRows(self.source)
 
@@ -133,7 +135,7 @@ class SplitReader:
 
     # -- rows -------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazily
     def rows(self) -> Any:
         """``scan`` and ``take`` over the rows."""
         if self.is_foreign:
@@ -153,24 +155,32 @@ class SplitReader:
 
     # -- search -----------------------------------------------------------------------------------
 
-    def _open_index(self) -> OpenIndex:
-        return workspace().get(self._key, self.source)
+    def _open_index(self, needs: Iterable[Part] = ()) -> OpenIndex:
+        return workspace().get(self._key, self.source, needs)
 
     @property
     def has_open_index(self) -> bool:
         """Has a search opened the index, and is it open still?"""
         return workspace().holds(self._key)
 
-    def session(self, *, scored: bool = False) -> Session:
-        """What one query needs: the open index and translators for it."""
-        return Session(self, self._open_index(), scored=scored)
+    def session(self, predicate: Predicate = TRUE, *, scored: bool = False) -> Session:
+        """What one query needs: translators, and the index once they need it.
+
+        A predicate that hash tables, codes or zones answer leaves the index closed. With an index
+        comes what the predicate's texts are likely to need of it.
+        """
+        needs = likely_parts(self.info, predicate, scored=scored)
+        return Session(self, LazyIndex(lambda: self._open_index(needs)), scored=scored)
 
     def hash_table(self, column: str) -> HashTable:
         if column not in self._tables:
             name = members.hash_table(column)
             start, end = self.source.range_of(name)
             self._tables[column] = HashTable(
-                lambda ranges: self.source.member_ranges(name, ranges), end - start, self.path
+                lambda ranges: self.source.member_ranges(name, ranges),
+                end - start,
+                self.path,
+                at_once=self.source.store.coalesce_gap,
             )
         return self._tables[column]
 
@@ -195,7 +205,21 @@ class SplitReader:
 
         return _codes.get((self._key, name), load)
 
-    @cached_property
+    def load_codes(self, columns: Iterable[str]) -> None:
+        """Read the codes of several columns in one go; ``codes`` then has them at hand."""
+        found = [self.info.field(column) for column in columns]
+        names = {f.column: members.codes(f.column) for f in found if f is not None}
+        absent = {c: n for c, n in names.items() if not _codes.holds((self._key, n))}
+        if len(absent) < 2:
+            return
+        for (column, name), raw in zip(
+            absent.items(), self.source.fetch_many(list(absent.values())), strict=True
+        ):
+            dtype = self.info.schema.field(column).type
+            parsed = parse_codes(bytes(raw), dtype, self.path)
+            _codes.get((self._key, name), lambda parsed=parsed: parsed)  # type: ignore[misc]
+
+    @lazily
     def zones(self) -> dict[int, Zones]:
         """Bounds of the zones of numbers, by column number."""
         return parse_zones(self.source.member(members.ZONES), self.num_rows, self.path)
@@ -229,12 +253,12 @@ def as_predicate(query: ast.Query) -> Predicate:
 
 
 class Session:
-    """One query against one open index, which it keeps open."""
+    """One query against one index, which it keeps open."""
 
-    def __init__(self, reader: SplitReader, index: OpenIndex, *, scored: bool) -> None:
+    def __init__(self, reader: SplitReader, index: LazyIndex, *, scored: bool) -> None:
         self.index = index
         self.search = IndexSearch(index, reader.num_rows, reader.hash_table, reader.path)
-        terms = Terms(reader.info, index.schema, self.search.terms, lambda: reader.zones)
+        terms = Terms(reader.info, index, self.search.terms, lambda: reader.zones)
         self.queries = QueryCompiler(terms, self.search.terms, scored=scored)
         self.predicates = PredicateCompiler(terms, self.queries)
 
@@ -251,11 +275,12 @@ class Session:
 
 
 class _Readers:
-    """Least recently used readers go first; a forked child starts empty."""
+    """Least recently used readers go first, by number and bytes; a forked child starts empty."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: OrderedDict[Any, SplitReader] = OrderedDict()
+        self._held: dict[Any, int] = {}
 
     def get(self, store: Store, ref: SplitRef, config: Config | None) -> SplitReader:
         key = (store.identity, ref.path, ref.size, ref.footer_start)
@@ -267,13 +292,17 @@ class _Readers:
         made = SplitReader(store, ref, config)
         with self._lock:
             self._open[key] = made
-            while len(self._open) > MAX_READERS:
-                self._open.popitem(last=False)
+            self._held[key] = made.source.held
+            while len(self._open) > MAX_READERS or (
+                sum(self._held.values()) > READER_BYTES and len(self._open) > 1
+            ):
+                self._held.pop(self._open.popitem(last=False)[0])
         return made
 
     def clear(self) -> None:
         with self._lock:
             self._open.clear()
+            self._held.clear()
 
 
 _readers = _Readers()

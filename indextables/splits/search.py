@@ -30,7 +30,7 @@ from indextables.splits.nodes import (
     needs_of,
     negate,
 )
-from indextables.splits.workspace import OpenIndex, parts_of, run
+from indextables.splits.workspace import LazyIndex, parts_of, run
 from indextables.splits.zones import rows_of
 
 FEW_ROWS = 4096
@@ -39,10 +39,10 @@ Rows = NDArray[np.uint32]
 
 
 class IndexSearch:
-    """Runs nodes against one open index."""
+    """Runs nodes against one index, which is opened by the first that needs it."""
 
     def __init__(
-        self, index: OpenIndex, num_rows: int, tables: Callable[[str], HashTable], path: str
+        self, index: LazyIndex, num_rows: int, tables: Callable[[str], HashTable], path: str
     ) -> None:
         self._index = index
         self._num_rows = num_rows

@@ -1,9 +1,13 @@
 """The bytes of one split: footer first, then only the members (or parts of them) that are asked.
 
 A footer is read together with what lies just before it, where the writer puts the small members,
-so that opening a split is one request. A member is compared with its checksum the first time it is
-read whole; parts of members carry checksums of their own (rows, index slices, hash pages). Any
-difference is a ``CorruptFileError`` that names the split.
+so that opening a split is one request. Where so little lies before that part that the store would
+rather fetch it than ask again, the whole split comes at once. What came is kept and served from
+memory, so that nothing in it is fetched twice.
+
+A member is compared with its checksum the first time it is read whole; parts of members carry
+checksums of their own (rows, index slices, hash pages). Any difference is a ``CorruptFileError``
+that names the split.
 
 On a local file system the file is mapped and nothing is copied; a mapping holds no descriptor, so
 any number of splits may be open.
@@ -97,10 +101,12 @@ class SplitSource:
         """Bytes of the file, unchecked; adjacent ranges are fetched together."""
         if self._map is not None:
             return [self._map[start:end] for start, end in ranges]
-        if ranges and all(self._in_tail(start, end) for start, end in ranges):
-            view = memoryview(self._tail)
-            return [view[s - self._tail_start : e - self._tail_start] for s, e in ranges]
-        return list(self.store.read_ranges(self.path, ranges))
+        view, first = memoryview(self._tail), self._tail_start
+        absent = [r for r in ranges if not self._in_tail(*r)]
+        coming = iter(self.store.read_ranges(self.path, absent) if absent else ())
+        return [
+            view[s - first : e - first] if self._in_tail(s, e) else next(coming) for s, e in ranges
+        ]
 
     def _in_tail(self, start: int, end: int) -> bool:
         return self._tail_start <= start and end <= self._tail_start + len(self._tail)
@@ -116,7 +122,9 @@ class SplitSource:
             return self._find_footer()
         if not 0 < ref.footer_start < ref.footer_end <= ref.size:
             raise self.corrupt("the log's footer offsets do not fit the file")
-        start = max(0, ref.footer_start - TAIL_BYTES)
+        start = ref.footer_start - TAIL_BYTES
+        if start <= (self.store.coalesce_gap if self._map is None else 0):
+            start = 0
         (raw,) = self.ranges([(start, ref.footer_end)])
         if self._map is None:
             self._tail_start, self._tail = start, bytes(raw)
@@ -143,6 +151,11 @@ class SplitSource:
             raise self.corrupt("member 'split.json' has a wrong checksum")
         return SplitInfo.from_json(bytes(raw), self.path)
 
+    @property
+    def held(self) -> int:
+        """Bytes in memory."""
+        return len(self._tail) + sum(map(len, self._members.values()))
+
     # -- members ----------------------------------------------------------------------------------
 
     def has(self, name: str) -> bool:
@@ -165,6 +178,13 @@ class SplitSource:
         (raw,) = self.ranges([self.range_of(name)])
         self._check(name, raw)
         return raw
+
+    def fetch_many(self, names: Sequence[str]) -> list[Any]:
+        """Whole members, checked, read together and not kept."""
+        found = self.ranges([self.range_of(name) for name in names])
+        for name, raw in zip(names, found, strict=True):
+            self._check(name, raw)
+        return found
 
     def _check(self, name: str, raw: Any) -> None:
         if self.info is None or name == INFO:

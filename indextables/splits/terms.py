@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from indextables.expr.analyzers import MAX_TERM_BYTES
+from indextables.expr.ast import has_phrase
 from indextables.expr.ipaddr import format_address
+from indextables.expr.predicate import Predicate, TextMatch, leaves
 from indextables.splits import keywords, pathtokens
 from indextables.splits.fields import column_number
 from indextables.splits.info import IndexField, SplitInfo
@@ -34,7 +36,7 @@ from indextables.splits.nodes import (
     complement,
     intersect,
 )
-from indextables.splits.workspace import FAST, parts_of
+from indextables.splits.workspace import FAST, LazyIndex, Part, parts_of
 from indextables.splits.zones import INT64, ZONE_ROWS, Zones, double_key, double_keys
 
 ANY_CHARACTER = "(?s:.)"
@@ -70,13 +72,26 @@ class Vocabulary:
         return keywords.unescape_value(bare) if self.is_escaped else bare
 
 
+def likely_parts(info: SplitInfo, predicate: Predicate, *, scored: bool = False) -> set[Part]:
+    """The slices that the text queries of a predicate read; any others are fetched when needed."""
+    found: set[Part] = set()
+    for leaf in leaves(predicate):
+        if isinstance(leaf, TextMatch):
+            phrase = has_phrase(leaf.query)
+            for column in leaf.fields:
+                field = info.field(column)
+                if field is not None and field.kind == "text":
+                    found |= parts_of(field.name, phrase=phrase, scored=scored)
+    return found
+
+
 class Terms:
     """Builds leaves for one open index."""
 
     def __init__(
         self,
         info: SplitInfo,
-        schema: Any,
+        index: LazyIndex,
         dictionary: Dictionary,
         zones: Callable[[], Mapping[int, Zones]],
     ) -> None:
@@ -84,11 +99,15 @@ class Terms:
         from tantivy import FieldType, Query
 
         self._info = info
-        self._schema = schema
+        self._index = index
         self._dictionary = dictionary
         self._all_zones = zones
         self._query = Query
         self._types = FieldType
+
+    @property
+    def _schema(self) -> Any:
+        return self._index.schema
 
     def field(self, column: str) -> IndexField | None:
         """How a column is searched; ``None`` if the split does not have it."""

@@ -2,9 +2,10 @@
 
 tantivy opens folders of files. A split's index is laid into a folder of its own as sparse files:
 tails at once, slices of fields when a query first needs them (the files are mapped shared, so an
-open index sees them). Every open index owns a thread that watches its folder, so only
-``MAX_OPEN`` are kept, least recently used first out; one that is still in use elsewhere lives on
-until it is dropped.
+open index sees them). An open index holds no file descriptor, but its slices on disk, a few maps
+and a thread that wakes twice a second to look at its folder. So ``MAX_OPEN`` are kept, as many as
+a query of a remote table is likely to come back to, with ``OPEN_BYTES`` of slices in all; least
+recently used first out. One that is still in use elsewhere lives on until it is dropped.
 
 The folders are ``storage.workfolders``: they belong to the process that made them, and those of
 dead processes are swept. A forked child starts empty and never touches its parent's.
@@ -23,12 +24,14 @@ from typing import Any
 from indextables.errors import IndexTablesError
 from indextables.native._crc32c import crc32c
 from indextables.splits.indexfiles import SEGMENT, WHOLE
+from indextables.splits.lazy import lazily
 from indextables.splits.source import SplitSource
 from indextables.storage.machine import machine_error
 from indextables.storage.scratch import in_scratch, scratch_folder
 from indextables.storage.workfolders import release
 
-MAX_OPEN = 24
+MAX_OPEN = 128
+OPEN_BYTES = 1 << 30
 STORE_BYTES, STORE_ROW = 1 << 20, 64
 
 Part = tuple[str, str]
@@ -38,7 +41,8 @@ Part = tuple[str, str]
 class OpenIndex:
     """One unpacked tantivy index."""
 
-    def __init__(self, source: SplitSource, folder: str) -> None:
+    def __init__(self, source: SplitSource, folder: str, needs: Iterable[Part] = ()) -> None:
+        """``needs`` are slices that come with the tails, in the same round trip."""
         import tantivy
 
         assert source.info is not None
@@ -47,10 +51,11 @@ class OpenIndex:
         self._folder = folder
         self._lock = threading.Lock()
         self._laid: set[Part] = set()
+        self.laid_bytes = 0
         self._finalizer = weakref.finalize(self, release, folder)
         try:
             with self._room():
-                self._lay_tails(source.info.index_meta)
+                self._lay_first(source.info.index_meta, needs)
                 index = run(lambda: tantivy.Index.open(folder), source.path)
         except BaseException:
             self._finalizer()
@@ -61,7 +66,7 @@ class OpenIndex:
         if self.searcher.num_docs != source.info.num_rows:
             raise source.corrupt("the index does not hold the split's rows")
 
-    def _lay_tails(self, meta: str) -> None:
+    def _lay_first(self, meta: str, needs: Iterable[Part]) -> None:
         with open(os.path.join(self._folder, "meta.json"), "w") as file:
             file.write(meta)
         parts = []
@@ -71,7 +76,9 @@ class OpenIndex:
             with open(path, "wb") as file:
                 file.truncate(item.size)
             parts.append((extension, item.tail))
-        self._lay(parts)
+        wanted = [need for need in needs if self._slice(need) is not None]
+        self._lay([*parts, *((need[0], self._slice(need)) for need in wanted)])
+        self._laid.update(wanted)
 
     def _check_size(self, extension: str, item: Any) -> None:
         """A file is as long as its member; only of the empty documents a part is left out."""
@@ -99,6 +106,7 @@ class OpenIndex:
             with open(path, "r+b") as file:
                 file.seek(part.start)
                 file.write(raw)
+            self.laid_bytes += len(raw)
 
     def ensure(self, needs: Iterable[Part]) -> None:
         """Make the slices available that a query is about to read."""
@@ -119,6 +127,28 @@ class OpenIndex:
         return None if item is None else item.slices.get(name)
 
 
+class LazyIndex:
+    """An index that is opened when something of it is first asked for."""
+
+    def __init__(self, opener: Callable[[], OpenIndex]) -> None:
+        self._opener = opener
+
+    @lazily
+    def opened(self) -> OpenIndex:
+        return self._opener()
+
+    @property
+    def schema(self) -> Any:
+        return self.opened.schema
+
+    @property
+    def searcher(self) -> Any:
+        return self.opened.searcher
+
+    def ensure(self, needs: Iterable[Part]) -> None:
+        self.opened.ensure(needs)
+
+
 def parts_of(name: str, *, phrase: bool = False, scored: bool = False) -> set[Part]:
     """The slices that a search of one inverted field reads."""
     needs = {("term", name), ("idx", name)}
@@ -135,25 +165,30 @@ FAST: Part = ("fast", WHOLE)
 class Workspace:
     """The open indexes of one process."""
 
-    def __init__(self, limit: int = MAX_OPEN) -> None:
+    def __init__(self, limit: int = MAX_OPEN, most_bytes: int = OPEN_BYTES) -> None:
         self._limit = limit
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._open: OrderedDict[Hashable, OpenIndex] = OrderedDict()
 
-    def get(self, key: Hashable, source: SplitSource) -> OpenIndex:
-        """The open index of a split, opened if need be."""
+    def get(self, key: Hashable, source: SplitSource, needs: Iterable[Part] = ()) -> OpenIndex:
+        """The open index of a split, opened if need be, with what is likely to be read first."""
         with self._lock:
             found = self._open.get(key)
             if found is not None:
                 self._open.move_to_end(key)
                 return found
-        made = OpenIndex(source, scratch_folder("open"))
+        made = OpenIndex(source, scratch_folder("open"), needs)
         with self._lock:
             found = self._open.setdefault(key, made)
             self._open.move_to_end(key)
-            while len(self._open) > self._limit:
+            while len(self._open) > self._limit or (len(self._open) > 1 and self._is_full()):
                 self._open.popitem(last=False)
         return found
+
+    def _is_full(self) -> bool:
+        """Slices are laid later too, so the sum is taken anew by every opening."""
+        return sum(index.laid_bytes for index in self._open.values()) > self._most_bytes
 
     def holds(self, key: Hashable) -> bool:
         """Is the index of a split open?"""

@@ -303,13 +303,19 @@ class SplitWriter:
         files = pack_index(builder.folder, bundle, builder.names)
         meta = sealed_meta(builder.folder)
         builder.abort()
-        fields = self._add_tables(bundle, builder.fields)
+        fields, codes = self._add_tables(bundle, builder.fields)
         xref = self._add_filters(bundle, fields)
         self._add_column_indexes(bundle)
+        for name, packed in sorted(codes.items(), key=lambda item: (-len(item[1]), item[0])):
+            bundle.add(name, packed)  # the smallest come with the footer's read
         self._add_info(bundle, rows, fields, files, meta, statistics, xref)
         return bundle.finish(sync=False)
 
-    def _add_tables(self, bundle: BundleWriter, fields: list[IndexField]) -> list[IndexField]:
+    def _add_tables(
+        self, bundle: BundleWriter, fields: list[IndexField]
+    ) -> tuple[list[IndexField], dict[str, bytes]]:
+        """Add hash tables; how fields are indexed, and the tables of codes by member."""
+        codes: dict[str, bytes] = {}
         for column, parts in self._hashed.items():
             hashes = np.concatenate([h for h, _ in parts])
             rows = np.concatenate([r for _, r in parts])
@@ -321,9 +327,9 @@ class SplitWriter:
                 self._keys[field.column].add(self._typed(field.column, coder))
                 packed = coder.finish()
                 if packed is not None:
-                    bundle.add(members.codes(field.column), packed)
+                    codes[members.codes(field.column)] = packed
                     fields[at] = replace(field, codes=True)
-        return fields
+        return fields, codes
 
     def _typed(self, column: str, coder: CodeBuilder) -> Any:
         return typed_values(pa.array(coder.values, pa.string()), self.schema.field(column).type)

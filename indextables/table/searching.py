@@ -123,12 +123,15 @@ def _fetch(
     by_split: dict[int, list[int]] = {}
     for hit in top:
         by_split.setdefault(hit.split, []).append(hit.row)
-    parts: list[pa.RecordBatch] = []
     places: dict[tuple[int, int], int] = {}
     for number, rows in by_split.items():
         rows.sort()
         places.update({(number, row): len(places) + i for i, row in enumerate(rows)})
-        parts += _rows(table, splits[number], rows, names)
+
+    def read(number: int) -> list[pa.RecordBatch]:
+        return _rows(table, splits[number], by_split[number], names)
+
+    parts = [p for found in in_order(read, by_split, parallelism(table)) for p in found]
     wide = pa.schema([table.schema.field(n) for n in names])
     found = pa.Table.from_batches(parts, schema=wide)
     found = found.take(pa.array([places[(h.split, h.row)] for h in top], pa.int64()))

@@ -60,6 +60,20 @@ def test_only_a_few_indexes_stay_open(own_temp: Path, tmp_path: Path) -> None:
     assert list(own_temp.iterdir()) == []
 
 
+def test_open_indexes_are_bounded_by_their_bytes(
+    own_temp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, readers = make_splits(tmp_path, 6)
+    readers[0].count(TERM)
+    (one,) = workspaces.workspace()._open.values()
+    assert one.laid_bytes > 0
+    room = Workspace(limit=100, most_bytes=int(2.5 * one.laid_bytes))
+    monkeypatch.setattr(workspaces, "_workspace", room)
+    counts = [r.count(TERM) for r in readers]
+    assert 1 <= len(room) <= 3
+    assert [r.count(TERM) for r in readers] == counts
+
+
 def test_an_evicted_index_in_use_lives_on(own_temp: Path, tmp_path: Path) -> None:
     _, readers = make_splits(tmp_path, 5)
     session = readers[0].session()
