@@ -216,7 +216,7 @@ class SplitReader:
             absent.items(), self.source.fetch_many(list(absent.values())), strict=True
         ):
             dtype = self.info.schema.field(column).type
-            parsed = parse_codes(bytes(raw), dtype, self.path)
+            parsed = parse_codes(bytes(raw), dtype, self.num_rows, self.path)
             _codes.get((self._key, name), lambda parsed=parsed: parsed)  # type: ignore[misc]
 
     @lazily
