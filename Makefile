@@ -30,7 +30,7 @@ $(STAMP): $(TOOLS) pyproject.toml
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt
 	@touch $@
 
-$(NATIVE): $(TOOLS) setup.py $(wildcard pyx/*)
+$(NATIVE): $(TOOLS) setup.py $(wildcard pyx/*/*)
 	@echo "== native kernels (a minute or two on two cores)"
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@

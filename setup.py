@@ -1,4 +1,4 @@
-"""Build of the native kernels: every ``pyx/*.pyx`` becomes ``indextables.native.<name>``.
+"""Build of the native kernels: every ``pyx/**/*.pyx`` becomes ``indextables.native.<name>``.
 
 What Cython would put into each of them for typed memoryviews is compiled once, as
 ``indextables.native._shared``: half the time to build, less than half the size.
@@ -53,9 +53,10 @@ def cython_processes() -> int:
 
 
 def extensions() -> list[Extension]:
-    kernels = sorted((ROOT / "pyx").glob("*.pyx"))
+    kernels = sorted((ROOT / "pyx").rglob("*.pyx"), key=lambda kernel: kernel.stem)
     return [extension(SHARED, "pyx/_shared.c")] + [
-        extension(f"indextables.native.{kernel.stem}", f"pyx/{kernel.name}") for kernel in kernels
+        extension(f"indextables.native.{kernel.stem}", str(kernel.relative_to(ROOT)))
+        for kernel in kernels
     ]
 
 
@@ -76,7 +77,7 @@ def header_tree() -> str:
     package.mkdir(parents=True, exist_ok=True)
     for folder in (package.parent, package):
         (folder / "__init__.pxd").touch()
-    for header in (ROOT / "pyx").glob("*.pxd"):
+    for header in (ROOT / "pyx").rglob("*.pxd"):
         shutil.copy2(header, package / header.name)
     return str(tree.relative_to(ROOT))
 
@@ -91,7 +92,7 @@ class BuildNative(build_ext):
     def run(self) -> None:
         super().run()
         target = ROOT if self.inplace else Path(self.build_lib)
-        for stub in (ROOT / "pyx").glob("*.pyi"):
+        for stub in (ROOT / "pyx").rglob("*.pyi"):
             shutil.copy2(stub, target / "indextables" / "native" / stub.name)
 
 

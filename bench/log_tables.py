@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.log.actions import Metadata, Protocol
-from indextables.log.avro_file import ContainerWriter
-from indextables.log.avro_schema import FILE_ENTRY
-from indextables.log.columns import FIELD_BY_NAME, StringColumn
-from indextables.log.encode import ENTRIES_PER_BLOCK
-from indextables.log.ledger import Ledger, ledger_to_json
-from indextables.log.manifest import ManifestInfo, StateManifest
-from indextables.log.packed import PackedInts, PackedText
-from indextables.log.state import encode_state
-from indextables.log.versions import LOG_DIR, state_dir, version_path
+from indextables.log.checkpoint.avro_file import ContainerWriter
+from indextables.log.checkpoint.avro_schema import FILE_ENTRY
+from indextables.log.checkpoint.encode import ENTRIES_PER_BLOCK
+from indextables.log.checkpoint.manifest import ManifestInfo, StateManifest
+from indextables.log.checkpoint.state import encode_state
+from indextables.log.read.columns import FIELD_BY_NAME, StringColumn
+from indextables.log.read.ledger import Ledger, ledger_to_json
+from indextables.log.read.packed import PackedInts, PackedText
+from indextables.log.read.versions import LOG_DIR, state_dir, version_path
 from indextables.native._avro_write import EntryEncoder
 from indextables.storage.base import open_store
 from indextables.types import schema_to_json

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from indextables.config import Config
 from indextables.log.actions import AddXRef
-from indextables.log.columns import StringColumn
+from indextables.log.read.columns import StringColumn
 from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, FilterSet
 from indextables.xref.cache import XRefCache

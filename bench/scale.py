@@ -33,12 +33,12 @@ import pyarrow as pa
 
 import indextables
 from indextables.config import Config
-from indextables.log import cache as log_cache
 from indextables.log.actions import AddFile, AddXRef
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
+from indextables.log.read import cache as log_cache
 from indextables.native import BinaryFuse8, hash_term
-from indextables.splits.reader import forget_readers
+from indextables.splits.read.reader import forget_readers
 from indextables.storage.base import open_store
 from indextables.storage.ranges import coalesce
 from indextables.storage.testing import Call, RecordingStore

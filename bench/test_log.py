@@ -105,7 +105,7 @@ def test_decode(entries: log_tables.Entries, report: Any) -> None:
     """A manifest's bytes to columns, decompression included; fastavro reads a tenth of it."""
     import fastavro
 
-    from indextables.log.entries import read_entries
+    from indextables.log.checkpoint.entries import read_entries
 
     encoder = log_tables.encoder_of(entries)
     parts = [
@@ -121,7 +121,7 @@ def test_decode(entries: log_tables.Entries, report: Any) -> None:
 def test_write(entries: log_tables.Entries, report: Any) -> None:
     import fastavro
 
-    from indextables.log.avro_schema import FILE_ENTRY
+    from indextables.log.checkpoint.avro_schema import FILE_ENTRY
 
     encoder = log_tables.encoder_of(entries)
     some = np.arange(min(entries.n, 50_000))
@@ -161,7 +161,7 @@ def test_refresh(entries: log_tables.Entries, tables: tuple[Path, Path], report:
     from indextables.config import Config
     from indextables.log.actions import AddFile
     from indextables.log.log import TransactionLog
-    from indextables.log.versions import version_path
+    from indextables.log.read.versions import version_path
 
     ours, delta = tables
     log = TransactionLog.open(str(ours), config=Config({"state.cache.enabled": False}))

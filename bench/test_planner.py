@@ -23,7 +23,7 @@ from planner_peers import delta_plan, delta_table, iceberg_plan, iceberg_table
 from planner_tables import ROWS, SyntheticSnapshot, columns, with_xrefs
 
 from indextables.planner import Planner
-from indextables.planner.stats import bounds_of
+from indextables.planner.stages.stats import bounds_of
 
 LONG = bool(os.environ.get("INDEXTABLES_BENCH_LONG"))
 SIZES = (1_000, 10_000) if SHORT else (10_000, 100_000, 1_000_000)

@@ -25,7 +25,7 @@ from indextables.expr.keys import KeyCollector, distinct
 from indextables.log.actions import AddXRef
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.native import BinaryFuse8, FilterSet, hash_term, hash_terms
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 from indextables.xref.builder import XRefBuildManager
 from indextables.xref.cache import XRefCache
 from indextables.xref.file import LoadedXRef, read_xref, write_xref

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from indextables.log.transaction import CommitResult
+    from indextables.log.commit.transaction import CommitResult
     from indextables.table import Table
 
 __all__ = ["open", "read", "register", "sql", "write"]

@@ -101,10 +101,12 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
             assert length <= LONGEST_FUNCTION[".py"], f"{path.name}:{node.lineno} {node.name}"
 
 
-def test_every_kernel_has_declarations_and_stubs() -> None:
-    for source in (ROOT / "pyx").glob("*.pyx"):
-        for suffix in (".pxd", ".pyi"):
-            assert source.with_suffix(suffix).exists(), f"{source.name} lacks its {suffix}"
+def test_every_kernel_has_stubs_and_no_empty_declarations() -> None:
+    """A ``.pxd`` says what other kernels may use, or what the kernel itself declares."""
+    for source in (ROOT / "pyx").rglob("*.pyx"):
+        assert source.with_suffix(".pyi").exists(), f"{source.name} lacks its .pyi"
+    for header in (ROOT / "pyx").rglob("*.pxd"):
+        assert re.search(r"^\s*(cdef|cpdef|ctypedef)\b", header.read_text(), re.M), header.name
 
 
 def test_tests_name_the_shared_tables_they_read() -> None:

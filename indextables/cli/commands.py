@@ -100,7 +100,7 @@ def schema(obj: Context, path: str, at: int | None) -> None:
 @click.pass_obj
 def history(obj: Context, path: str) -> None:
     """What was committed, newest first."""
-    from indextables.log.moments import moment_of, moment_text
+    from indextables.log.read.moments import moment_of, moment_text
 
     rows = []
     for entry in obj.table(path).history(obj.limit):

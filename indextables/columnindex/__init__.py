@@ -1,12 +1,5 @@
 """Column indexes: from a value to row numbers, chosen by what they save."""
 
-from indextables.columnindex.access import (
-    IndexAnswer,
-    IndexRefs,
-    count_rows,
-    find_rows,
-    forget_indexes,
-)
 from indextables.columnindex.building import IndexRow, build_member, build_on_spark
 from indextables.columnindex.index import ColumnIndex
 from indextables.columnindex.manage import (
@@ -27,6 +20,13 @@ from indextables.columnindex.manage import (
 from indextables.columnindex.merging import merged_member
 from indextables.columnindex.predicates import FilterAnalyzer
 from indextables.columnindex.summary import first_rows, summarize
+from indextables.columnindex.using import (
+    IndexAnswer,
+    IndexRefs,
+    count_rows,
+    find_rows,
+    forget_indexes,
+)
 
 __all__ = [
     "ColumnIndex",

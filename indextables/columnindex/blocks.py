@@ -35,7 +35,7 @@ from indextables.columnindex.values import Key, Kind
 from indextables.errors import CorruptFileError
 from indextables.native import crc32c
 from indextables.native._colindex import IndexBlock
-from indextables.splits.lazy import lazily
+from indextables.splits.read.lazy import lazily
 
 Fetch = Callable[[Sequence[tuple[int, int]]], list[Any]]
 

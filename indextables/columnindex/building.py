@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.columnindex import bbidx1, compact
-from indextables.columnindex.paths import sidecar_path, split_number
+from indextables.columnindex.layout import sidecar_path, split_number
 from indextables.columnindex.postings import Postings, build_postings
 from indextables.config import Config
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import AddFile, IndexFile
-from indextables.splits.access import read_split
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.access import read_split
+from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
 
 

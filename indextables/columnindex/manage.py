@@ -17,12 +17,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.columnindex.access import UNREADABLE, IndexRefs, forget_indexes, open_index
 from indextables.columnindex.building import BuildRunner, BuildTask, IndexRow, build_locally
 from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.paths import DIRECTORY, new_index_id, sidecar_path
+from indextables.columnindex.layout import DIRECTORY, new_index_id, sidecar_path
 from indextables.columnindex.postings import Rows
 from indextables.columnindex.predicates import extract_indexable
+from indextables.columnindex.using import UNREADABLE, IndexRefs, forget_indexes, open_index
 from indextables.columnindex.values import require_kind
 from indextables.errors import MaintenanceError, StorageError, UnknownColumnError
 from indextables.expr import filters
@@ -35,13 +35,13 @@ from indextables.log.actions import (
     IndexBlocks,
     Metadata,
 )
-from indextables.log.gate import mutates
-from indextables.log.ledger import INDEX_PREFIX
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import Transaction
+from indextables.log.read.ledger import INDEX_PREFIX
+from indextables.log.read.snapshot import Snapshot
 from indextables.progress import progress
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 from indextables.storage.deleting import Kind, Live, delete, sift
 from indextables.storage.machine import refuse_to_judge
 

@@ -17,21 +17,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.columnindex.access import (
+from indextables.columnindex.index import ColumnIndex
+from indextables.columnindex.metrics import HIT, METRICS, MISS
+from indextables.columnindex.postings import Keys, Rows, TextKeys
+from indextables.columnindex.predicates import Exact
+from indextables.columnindex.using import (
     UNREADABLE,
     IndexRefs,
     open_index,
     report_broken,
     same_kind,
 )
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.metrics import HIT, METRICS, MISS
-from indextables.columnindex.postings import Keys, Rows, TextKeys
-from indextables.columnindex.predicates import Exact
 from indextables.columnindex.values import MAGNITUDE, NAN_BITS, Kind, kind_of
 from indextables.config import Config
-from indextables.splits.aggregates import Aggregation, Partial, Terms, group_states, state_columns
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.partials import (
+    Aggregation,
+    Partial,
+    Terms,
+    group_states,
+    state_columns,
+)
+from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
 
 FROM_ENDS = ("count", "min", "max")

@@ -24,22 +24,24 @@ from indextables.errors import (
     TableExistsError,
     UnknownColumnError,
 )
-from indextables.log import cache as caching
 from indextables.log.actions import Metadata, Protocol, Txn
-from indextables.log.checkpoint import Checkpoint, is_foreign, write_checkpoint
-from indextables.log.cleanup import (
-    CleanupReport,
-    clean_states,
-    execute,
-    has_expired_state,
-    plan_cleanup,
+from indextables.log.actions.codec import decode_actions, encode_actions, encoding
+from indextables.log.actions.protocol import (
+    AVRO_STATE,
+    check_readable,
+    check_writable,
+    protocol_of,
+    supports,
 )
-from indextables.log.codec import decode_actions, encode_actions, encoding
-from indextables.log.commit import CommitLoop
-from indextables.log.follow_up import follow_up
-from indextables.log.history import HistoryEntry, read_history, version_at, version_time
-from indextables.log.kinds import check_kind
-from indextables.log.loader import (
+from indextables.log.checkpoint.choose import Checkpoint, is_foreign, write_checkpoint
+from indextables.log.commit.follow_up import follow_up
+from indextables.log.commit.loop import CommitLoop
+from indextables.log.commit.transaction import CommitResult, Transaction
+from indextables.log.commit.xrefs import XRefMethods
+from indextables.log.read import cache as caching
+from indextables.log.read.history import HistoryEntry, read_history, version_at, version_time
+from indextables.log.read.kinds import check_kind
+from indextables.log.read.loader import (
     FirstLook,
     VanishedError,
     first_look,
@@ -49,24 +51,22 @@ from indextables.log.loader import (
     read_first,
     read_versions,
 )
-from indextables.log.moments import to_millis, warn_of_future
-from indextables.log.protocol import (
-    AVRO_STATE,
-    check_readable,
-    check_writable,
-    protocol_of,
-    supports,
-)
-from indextables.log.retention import Retention
-from indextables.log.snapshot import Snapshot, VersionActions
-from indextables.log.transaction import CommitResult, Transaction
-from indextables.log.versions import (
+from indextables.log.read.moments import to_millis, warn_of_future
+from indextables.log.read.snapshot import Snapshot, VersionActions
+from indextables.log.read.versions import (
     LogListing,
     asked_version,
     list_log,
     version_path,
 )
-from indextables.log.xrefs import XRefMethods
+from indextables.log.retention.cleanup import (
+    CleanupReport,
+    clean_states,
+    execute,
+    has_expired_state,
+    plan_cleanup,
+)
+from indextables.log.retention.rules import Retention
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.commit import commit_slot
 from indextables.types import normalize_schema, schema_to_json

@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from indextables.config import Config
-from indextables.log.follow_up import Failures, follow_up
+from indextables.log.commit.follow_up import Failures, follow_up
 from indextables.log.log import TransactionLog
 from indextables.maintenance.merge import merge_splits
 from indextables.maintenance.merge_plan import MergeLimits, plan_merges

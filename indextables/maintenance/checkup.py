@@ -21,16 +21,16 @@ from indextables.errors import (
     TransientStorageError,
 )
 from indextables.log.actions import AddFile
-from indextables.log.checkpoint import disputed_versions
+from indextables.log.checkpoint.choose import disputed_versions
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
-from indextables.log.versions import version_path
+from indextables.log.read.snapshot import Snapshot
+from indextables.log.read.versions import version_path
 from indextables.maintenance.coverage import stats_coverage
 from indextables.maintenance.logwork import describe_state
 from indextables.maintenance.purging import needed_files, table_files
 from indextables.maintenance.rows import Finding
 from indextables.progress import progress
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 from indextables.storage.machine import refuse_to_judge
 from indextables.xref import coverage
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from indextables.errors import MaintenanceError
 from indextables.log.log import TransactionLog
-from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.maintenance.rows import INT, LONG, STRING, columns_of
+from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.xref import build
 from indextables.xref.builder import Gather, as_rows
 from indextables.xref.sources import gathered

@@ -23,15 +23,15 @@ from indextables.errors import CommitConflictError, MaintenanceError, PlanningEr
 from indextables.expr.filters import says_nothing
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import Action, AddFile
-from indextables.log.gate import mutates
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.retention import discard
-from indextables.log.transaction import ReadSet, Transaction
+from indextables.log.retention.rules import discard
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
 from indextables.maintenance.rows import DeleteResult
 from indextables.planner import Plan, Planner
 from indextables.planner.concurrent import file_test
-from indextables.planner.verdict import MUST_MATCH
+from indextables.planner.stages.verdict import MUST_MATCH
 from indextables.storage.deleting import Kind
 
 MOST_ATTEMPTS = 3

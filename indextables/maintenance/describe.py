@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.log import cache as log_cache
 from indextables.log.log import TransactionLog
-from indextables.maintenance.partitions import matching_files, partition_predicate
+from indextables.log.read import cache as log_cache
 from indextables.maintenance.rows import BOOL, DOUBLE, LONG, STRING, columns_of
-from indextables.splits import reader as split_reader
-from indextables.splits.reader import SplitReader
+from indextables.maintenance.scope import matching_files, partition_predicate
+from indextables.splits.read import reader as split_reader
+from indextables.splits.read.reader import SplitReader
 from indextables.storage import diskcache
 from indextables.storage.redaction import is_secret_name
 from indextables.xref import cache as xref_cache

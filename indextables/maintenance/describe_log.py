@@ -21,10 +21,10 @@ from indextables.log.actions import (
     RemoveXRef,
     SkipFile,
 )
-from indextables.log.loader import read_versions
 from indextables.log.log import TransactionLog
-from indextables.log.moments import moment_of
-from indextables.log.versions import LOG_DIR, list_log, list_states, state_dir, version_path
+from indextables.log.read.loader import read_versions
+from indextables.log.read.moments import moment_of
+from indextables.log.read.versions import LOG_DIR, list_log, list_states, state_dir, version_path
 from indextables.maintenance.rows import BOOL, INT, LONG, MOMENT, STRING, columns_of
 from indextables.xref import coverage
 

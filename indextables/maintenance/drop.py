@@ -9,12 +9,12 @@ import time
 from typing import Any
 
 from indextables.log.actions import Action
-from indextables.log.gate import mutates
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import ReadSet, Transaction
-from indextables.maintenance.partitions import matching_files, partition_predicate
+from indextables.log.read.snapshot import Snapshot
 from indextables.maintenance.rows import DropResult
+from indextables.maintenance.scope import matching_files, partition_predicate
 
 
 @mutates("DROP PARTITIONS")

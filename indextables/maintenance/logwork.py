@@ -8,13 +8,13 @@ from typing import Any
 from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, ProtocolError
 from indextables.log.actions import Action, AddFile
-from indextables.log.codec import encode_actions
-from indextables.log.gate import mutates
-from indextables.log.gc import described_states
-from indextables.log.hint import read_hint
+from indextables.log.actions.codec import encode_actions
+from indextables.log.checkpoint.state import read_state
+from indextables.log.commit.gate import mutates
 from indextables.log.log import TransactionLog
-from indextables.log.state import read_state
-from indextables.log.versions import LOG_DIR, list_log, state_dir, version_path
+from indextables.log.read.hint import read_hint
+from indextables.log.read.versions import LOG_DIR, list_log, state_dir, version_path
+from indextables.log.retention.gc import described_states
 from indextables.maintenance.rows import (
     CheckpointResult,
     RepairResult,

@@ -25,16 +25,16 @@ from indextables.errors import (
     MaintenanceError,
 )
 from indextables.log.actions import Action, AddFile, SkipFile
-from indextables.log.follow_up import Failures, follow_up
-from indextables.log.gate import mutates
+from indextables.log.commit.follow_up import Failures, follow_up
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.retention import discard
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import Transaction
+from indextables.log.read.snapshot import Snapshot
+from indextables.log.retention.rules import discard
 from indextables.maintenance.merge_plan import DEFAULT_TARGET, MergeGroup, MergeLimits, plan_merges
-from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
 from indextables.maintenance.rows import MergeMetrics, MergeResult
+from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.progress import progress
 from indextables.storage.deleting import Kind
 from indextables.xref.auto import rebuild_stale

@@ -21,10 +21,10 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError
 from indextables.log.actions import AddFile
 from indextables.log.log import TransactionLog
-from indextables.maintenance.partitions import matching_files, partition_predicate
 from indextables.maintenance.rows import BOOL, INT, LONG, STRING, columns_of
+from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.progress import progress
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
 from indextables.storage.machine import machine_error
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from indextables.errors import MaintenanceError
-from indextables.log.gate import mutates
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import Transaction
+from indextables.log.read.snapshot import Snapshot
 from indextables.maintenance.rows import LONG, STRING, Row, columns_of
 
 _PROTOCOL = ("minreaderversion", "minwriterversion")

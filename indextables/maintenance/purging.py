@@ -27,16 +27,17 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from indextables.columnindex.paths import sidecar_path
+from indextables.columnindex.layout import sidecar_path
 from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, StorageError, UnsafePathError
 from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
-from indextables.log.cleanup import CleanupReport
-from indextables.log.gate import mutates
-from indextables.log.gc import described_states
-from indextables.log.loader import read_versions
+from indextables.log.commit.gate import mutates
 from indextables.log.log import TransactionLog
-from indextables.log.retention import (
+from indextables.log.read.loader import read_versions
+from indextables.log.read.versions import list_log
+from indextables.log.retention.cleanup import CleanupReport
+from indextables.log.retention.gc import described_states
+from indextables.log.retention.rules import (
     HOUR_MS,
     LEAST_TEMPORARY_HOURS,
     Needed,
@@ -44,7 +45,6 @@ from indextables.log.retention import (
     clock_ms,
     is_older,
 )
-from indextables.log.versions import list_log
 from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
 from indextables.storage.base import ObjectInfo

@@ -12,9 +12,9 @@ from typing import Any
 
 from indextables.errors import MaintenanceError
 from indextables.log.actions import Action
-from indextables.log.gate import mutates
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import ReadSet, Transaction
 from indextables.maintenance.rows import RestoreResult
 from indextables.storage.deleting import UNCOMMITTED, Kind, sift
 

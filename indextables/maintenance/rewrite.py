@@ -31,12 +31,12 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.expr.predicate import TRUE, Predicate
 from indextables.log.actions import AddFile
-from indextables.log.snapshot import Snapshot
+from indextables.log.read.snapshot import Snapshot
 from indextables.mapping import DocMapping
-from indextables.splits.access import matching_rows, read_split
-from indextables.splits.partitions import partition_folder
-from indextables.splits.reader import SplitReader
-from indextables.splits.writer import SplitWriter
+from indextables.splits.format.partition_values import partition_folder
+from indextables.splits.read.access import matching_rows, read_split
+from indextables.splits.read.reader import SplitReader
+from indextables.splits.write.split_writer import SplitWriter
 from indextables.storage.base import Store
 from indextables.storage.machine import refuse_to_judge
 from indextables.types import schema_from_json

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from indextables.expr import ast, filters
-from indextables.planner.explain import explain
+from indextables.planner.explain.report import PlanReport, StageReport
+from indextables.planner.explain.text import explain
 from indextables.planner.plan import Plan, Planner, plan
-from indextables.planner.report import PlanReport, StageReport
+from indextables.planner.stages.verdict import CANNOT_MATCH, MAY_MATCH, MUST_MATCH
 from indextables.planner.tasks import SplitTask
-from indextables.planner.verdict import CANNOT_MATCH, MAY_MATCH, MUST_MATCH
 
 __all__ = [
     "CANNOT_MATCH",

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddFile
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import FileTest
+from indextables.log.commit.transaction import FileTest
+from indextables.log.read.snapshot import Snapshot
 from indextables.planner.plan import Planner
 
 

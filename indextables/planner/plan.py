@@ -21,12 +21,13 @@ import numpy as np
 from indextables.config import Config
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr.predicate import Predicate, Undecided, leaves
-from indextables.planner import xref
 from indextables.planner.binding import bind_cached
-from indextables.planner.program import BOUNDS, CONSTANT, PARTITION, Options, Program
-from indextables.planner.report import PlanReport, StageReport
-from indextables.planner.residual import ResidualGroup, residual_groups, shared_residual
+from indextables.planner.explain.report import PlanReport, StageReport
 from indextables.planner.resolve import Target, resolve
+from indextables.planner.stages import xref
+from indextables.planner.stages.program import BOUNDS, CONSTANT, PARTITION, Options, Program
+from indextables.planner.stages.residual import ResidualGroup, residual_groups, shared_residual
+from indextables.planner.stages.verdict import MUST_MATCH, Int64s, Selection, Verdicts
 from indextables.planner.tasks import (
     SplitTask,
     deal_out,
@@ -35,7 +36,6 @@ from indextables.planner.tasks import (
     split_refs,
     splits_per_task,
 )
-from indextables.planner.verdict import MUST_MATCH, Int64s, Selection, Verdicts
 
 MOST_GROUPED = 20_000
 
@@ -376,23 +376,23 @@ class Plan:
 
     def explain(self, format: str = "text") -> str:
         """The plan as text, JSON or a web page."""
-        from indextables.planner.explain import render
+        from indextables.planner.explain.text import render
 
         return render(self, format)
 
     def why(self, split_path: str) -> str:
         """Which rule, on which statistic, kept or dropped one split."""
-        from indextables.planner.why import why
+        from indextables.planner.explain.why import why
 
         return why(self, split_path)
 
     def _repr_html_(self) -> str:
-        from indextables.planner.html import fragment
+        from indextables.planner.explain.html import fragment
 
         return fragment(self)
 
     def __repr__(self) -> str:
-        from indextables.planner.explain import funnel
+        from indextables.planner.explain.text import funnel
 
         return f"Plan({funnel(self)})"
 

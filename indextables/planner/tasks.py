@@ -25,8 +25,8 @@ from indextables.errors import ConfigError
 from indextables.expr.predicate import Predicate
 
 if TYPE_CHECKING:
-    from indextables.columnindex.access import IndexRefs
-    from indextables.splits.source import SplitRef
+    from indextables.columnindex.using import IndexRefs
+    from indextables.splits.read.source import SplitRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def deal_out(sizes: Sequence[int] | npt.NDArray[Any], per_task: int) -> list[lis
 
 def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
     """References to some splits of a snapshot."""
-    from indextables.splits.source import SplitRef
+    from indextables.splits.read.source import SplitRef
 
     paths = snapshot.paths
     sizes, rows = snapshot.sizes, snapshot.num_records
@@ -111,7 +111,7 @@ def index_refs(snapshot: Any, splits: Sequence[SplitRef]) -> IndexRefs | None:
     """The column indexes of some splits; ``None`` where the table has none."""
     if not getattr(getattr(snapshot, "indexes", None), "definitions", None):
         return None
-    from indextables.columnindex.access import IndexRefs
+    from indextables.columnindex.using import IndexRefs
 
     return IndexRefs.of(snapshot, [split.path for split in splits])
 

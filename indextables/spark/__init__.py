@@ -9,7 +9,7 @@ _NAMES = ("register", "read", "write", "last_plan")
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        from indextables.spark import session
+        from indextables.spark.driver import session
 
         return getattr(session, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,8 +17,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from indextables.errors import UnknownColumnError
-from indextables.spark.options import Access, access
-from indextables.spark.scan import VIRTUAL, Request, Scan
+from indextables.spark.driver.request import Access, access
+from indextables.spark.driver.scan import VIRTUAL, Request, Scan
 from indextables.types import schema_to_json
 
 
@@ -60,17 +60,17 @@ class PythonSource(DataSource):  # type: ignore[misc]
         return planned_reader(Scan(self._request()), schema)
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802
-        from indextables.spark.streaming import StreamReader
+        from indextables.spark.driver.streaming import StreamReader
 
         return StreamReader(self.access, schema, dict(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
-        from indextables.spark.writing import BatchWriter
+        from indextables.spark.driver.writing import BatchWriter
 
         return BatchWriter.prepare(self.access, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
-        from indextables.spark.streaming import StreamWriter
+        from indextables.spark.driver.streaming import StreamWriter
 
         return StreamWriter.start(self.access, schema, overwrite)
 
@@ -90,7 +90,7 @@ def worker_bridge() -> Any:
     """The bridge of this worker, for servers where no Python driver lives."""
     global _bridge
     if _bridge is None:
-        from indextables.spark.bridge import Bridge
+        from indextables.spark.driver.bridge import Bridge
 
         _bridge = Bridge()
     return _bridge
@@ -103,7 +103,7 @@ def answer(verb: str, text: str) -> StructType:
 
 def planned_reader(scan: Scan, schema: StructType) -> DataSourceReader:
     """A reader of the columns of ``schema``, pruned by what was fixed at load."""
-    from indextables.spark.reading import TaskPartition, TaskReader
+    from indextables.spark.tasks.reading import TaskPartition, TaskReader
 
     names = [n for n in schema.fieldNames() if n not in VIRTUAL]
     plan = scan.plan(names)

@@ -293,7 +293,7 @@ def _reindex(cmd: c.Reindex, s: Session) -> pa.Table:
 
 def _index_splits(cmd: c.IndexSplits, s: Session) -> pa.Table:
     from indextables import columnindex
-    from indextables.maintenance.partitions import split_scope
+    from indextables.maintenance.scope import split_scope
 
     log = s.log(cmd.table)
     rows = columnindex.index_splits(

@@ -32,7 +32,7 @@ from indextables.errors import (
     did_you_mean,
 )
 from indextables.storage import deleting
-from indextables.storage.options import resolve_options, scheme_of
+from indextables.storage.client_options import resolve_options, scheme_of
 from indextables.storage.paths import safe_path, temporary_name
 from indextables.storage.pool import in_order
 from indextables.storage.ranges import check_range, coalesce, cut

@@ -36,9 +36,9 @@ from indextables.errors import (
     UnsupportedStoreError,
 )
 from indextables.storage.base import Capabilities, ObjectInfo, Store
+from indextables.storage.client_options import FSYNC, flag
 from indextables.storage.deleting import remove_file
 from indextables.storage.machine import machine_error
-from indextables.storage.options import FSYNC, flag
 from indextables.storage.paths import is_temporary, safe_folder, safe_path, temporary_name
 from indextables.storage.ranges import check_length, check_range
 

@@ -33,9 +33,9 @@ from indextables.errors import (
 )
 from indextables.storage.base import Capabilities, Folder, ObjectInfo, Store
 from indextables.storage.classify import Verdict, classify
+from indextables.storage.client_options import CONNECT_TIMEOUT, OURS, RETRIES, TIMEOUT
 from indextables.storage.clients import shared_client
 from indextables.storage.machine import machine_error
-from indextables.storage.options import CONNECT_TIMEOUT, OURS, RETRIES, TIMEOUT
 from indextables.storage.paths import is_temporary, safe_folder, safe_path
 from indextables.storage.ranges import check_length, check_range
 from indextables.storage.redaction import is_clean, redact, secrets_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from indextables.log.actions import AddFile
-from indextables.log.snapshot import Snapshot
+from indextables.log.read.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

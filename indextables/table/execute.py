@@ -18,8 +18,8 @@ from indextables.config import Config
 from indextables.expr.predicate import TRUE
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
-from indextables.splits.access import count_split, read_split
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.access import count_split, read_split
+from indextables.splits.read.reader import SplitReader
 from indextables.storage import pool
 from indextables.storage.base import Store
 
@@ -190,6 +190,6 @@ def aggregate(
     group_by: Sequence[Any] = (),
 ) -> pa.Table:
     """Exact aggregates over the plan's rows."""
-    from indextables.table.aggregating import aggregate_plan
+    from indextables.table.grouping import aggregate_plan
 
     return aggregate_plan(table, plan, aggregates, group_by)

@@ -38,14 +38,14 @@ from indextables.errors import (
 )
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import Action, AddFile, Metadata
+from indextables.log.actions.protocol import protocol_of
+from indextables.log.commit.transaction import CommitResult, Transaction
 from indextables.log.log import TransactionLog, new_metadata
-from indextables.log.protocol import protocol_of
-from indextables.log.snapshot import TABLE_MAPPING, Snapshot, VersionActions
-from indextables.log.transaction import CommitResult, Transaction
-from indextables.log.versions import next_version
-from indextables.maintenance.partitions import matching_files, partition_predicate
+from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot, VersionActions
+from indextables.log.read.versions import next_version
+from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.mapping import DocMapping, FieldMapping, IndexingOptions
-from indextables.splits.table_writer import TableWriter
+from indextables.splits.write.table_writer import TableWriter
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete
 from indextables.table.evolution import conform, evolved_schema

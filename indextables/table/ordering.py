@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr.predicate import TRUE
 from indextables.planner.tasks import SplitTask
-from indextables.splits.access import read_split
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.access import read_split
+from indextables.splits.read.reader import SplitReader
 from indextables.table.execute import each_task, output_schema
 
 if TYPE_CHECKING:

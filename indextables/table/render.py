@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from indextables.log.moments import moment_of, moment_text
+from indextables.log.read.moments import moment_of, moment_text
 from indextables.printable import on_one_line
 from indextables.types import type_name
 

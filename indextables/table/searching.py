@@ -22,8 +22,8 @@ from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
 from indextables.planner import Planner
-from indextables.splits.access import matching_rows, read_split, scored_rows
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.access import matching_rows, read_split, scored_rows
+from indextables.splits.read.reader import SplitReader
 from indextables.table.execute import in_order, output_schema, parallelism
 
 if TYPE_CHECKING:

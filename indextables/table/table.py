@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
+from indextables.log.read.snapshot import Snapshot
 from indextables.mapping import DocMapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
@@ -25,7 +25,7 @@ from indextables.table.verbs import Verbs
 from indextables.xref.router import XRefQueryRouter
 
 if TYPE_CHECKING:
-    from indextables.log.history import HistoryEntry
+    from indextables.log.read.history import HistoryEntry
 
 
 def open_table(

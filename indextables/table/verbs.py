@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indextables.log.log import TransactionLog
-    from indextables.log.snapshot import Snapshot
+    from indextables.log.read.snapshot import Snapshot
 
 
 class Verbs:
@@ -26,7 +26,7 @@ class Verbs:
         filter_type: str | None = None,
     ) -> list[Any]:
         """Build or update the cross-references; returns one row per cross-reference."""
-        from indextables.maintenance.partitions import split_scope
+        from indextables.maintenance.scope import split_scope
         from indextables.xref import build
 
         return build(
@@ -66,7 +66,7 @@ class Verbs:
     ) -> list[Any]:
         """Build the defined indexes for splits that lack them, in Spark tasks where given."""
         from indextables import columnindex
-        from indextables.maintenance.partitions import split_scope
+        from indextables.maintenance.scope import split_scope
 
         scope = split_scope(self.log.snapshot(), where)
         return columnindex.index_splits(

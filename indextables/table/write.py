@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.errors import ConfigError, SchemaMismatchError
-from indextables.log.transaction import CommitResult
-from indextables.table.options import indexing_options
+from indextables.log.commit.transaction import CommitResult
 from indextables.table.order import WriteOrder
+from indextables.table.write_options import indexing_options
 
 
 def write_table(

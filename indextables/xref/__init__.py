@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indextables.log.log import TransactionLog
-    from indextables.log.snapshot import Snapshot
+    from indextables.log.read.snapshot import Snapshot
     from indextables.xref.builder import XRefBuildResult
 
 __all__ = ["Coverage", "build", "coverage"]

@@ -17,16 +17,16 @@ from indextables.config import Config
 from indextables.errors import CommitConflictError, CommitFailedError, IndexTablesError
 from indextables.expr.keys import HASH_KIND
 from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
-from indextables.log.gate import mutates
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.retention import discard
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction import Transaction
+from indextables.log.read.snapshot import Snapshot
+from indextables.log.retention.rules import discard
 from indextables.progress import progress
 from indextables.storage import pool
 from indextables.storage.deleting import Kind
 from indextables.xref.file import SourceFilter, write_xref
-from indextables.xref.paths import new_xref_id, xref_path
+from indextables.xref.layout import new_xref_id, xref_path
 from indextables.xref.rebuild import PlannedXRef, XRefRebuildPlan, evaluate_xref_rebuild
 from indextables.xref.sources import gathered
 

@@ -30,7 +30,7 @@ from indextables.errors import IndexTablesError
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
 from indextables.mapping import DocMapping
-from indextables.splits.source import TAIL_BYTES
+from indextables.splits.read.source import TAIL_BYTES
 from indextables.storage.base import Store
 from indextables.storage.pool import submit
 from indextables.xref.cache import XRefCache, shared_cache

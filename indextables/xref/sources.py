@@ -18,7 +18,7 @@ from indextables.expr.keys import HASH_KIND, KeyCollector, distinct
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping, FieldMapping
 from indextables.native import BinaryFuse8, BinaryFuse16
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
 from indextables.storage.machine import refuse_to_judge
 from indextables.types import schema_to_json

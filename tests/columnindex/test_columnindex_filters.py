@@ -12,12 +12,12 @@ import pytest
 from columnindex_counters import counters
 
 import indextables
+from indextables.columnindex.layout import VersionedBlockId, sidecar_path, split_id
 from indextables.columnindex.metrics import (
     METRICS,
     size_text,
     stop_logging_metrics,
 )
-from indextables.columnindex.paths import VersionedBlockId, sidecar_path, split_id
 from indextables.columnindex.predicates import (
     Exact,
     FilterAnalyzer,

@@ -16,18 +16,18 @@ from columnindex_counters import counters
 
 import indextables
 from indextables.columnindex import bbidx1, compact
-from indextables.columnindex.access import ROW_CACHE, IndexAnswer, IndexRefs, find_rows, open_index
 from indextables.columnindex.index import ColumnIndex
+from indextables.columnindex.layout import VersionedBlockId, new_index_id
 from indextables.columnindex.metrics import METRICS, IndexMetrics, stop_logging_metrics
-from indextables.columnindex.paths import VersionedBlockId, new_index_id
 from indextables.columnindex.postings import Postings, build_postings
 from indextables.columnindex.predicates import Exact, FilterAnalyzer, In, Range
+from indextables.columnindex.using import ROW_CACHE, IndexAnswer, IndexRefs, find_rows, open_index
 from indextables.columnindex.values import IndexedValue, Kind
 from indextables.errors import IndexTablesError
 from indextables.expr.bind import bind
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import DropIndex, IndexBlocks, IndexFile
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 
 # -- one index ------------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ def test_nothing_but_the_index_is_read(path: str, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("indextables.table.aggregating.aggregate_split", refuse)
+    monkeypatch.setattr("indextables.table.grouping.aggregate_split", refuse)
     table = indextables.open(path)
     assert table.aggregate({"low": ("min", "n"), "high": ("max", "n")}).equals(expected)
     found = table.aggregate({"rows": "count"}, group_by="n").to_pylist()
@@ -144,7 +144,7 @@ def test_a_broken_index_is_passed_by(path: str, caplog: pytest.LogCaptureFixture
 
 
 def members(path: str) -> dict[str, bytes]:
-    from indextables.splits.reader import SplitReader
+    from indextables.splits.read.reader import SplitReader
 
     table = indextables.open(path)
     (add,) = table.snapshot.files()

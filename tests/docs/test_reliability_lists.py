@@ -24,7 +24,7 @@ GUARD = "storage/deleting.py"
 GUARDED = {
     "indextables.storage.deleting": {"delete", "delete_state_folder", "remove_file", "remove_tree"},
     "indextables.storage.workfolders": {"release", "sweep"},
-    "indextables.log.retention": {"discard"},
+    "indextables.log.retention.rules": {"discard"},
 }
 RAW = {"delete", "unlink", "rmdir", "rmtree", "removedirs", "delete_blob", "delete_blobs",
        "delete_object", "delete_objects", "rm", "_rm", "_rm_file"}  # fmt: skip

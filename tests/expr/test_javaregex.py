@@ -8,7 +8,7 @@ from regex_truth import PATTERNS, TEXTS, answers
 
 from indextables.expr.coercion import NotComputableError
 from indextables.expr.javaregex import to_regex
-from indextables.planner.strings import like_regex
+from indextables.planner.stages.strings import like_regex
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=ascii)

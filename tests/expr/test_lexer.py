@@ -11,7 +11,7 @@ from indextables.expr import filters as f
 from indextables.expr.filters import parse_filters
 from indextables.expr.infix import edited, search_edits
 from indextables.expr.lexer import first_bad, quoted_name, tokenize
-from indextables.spark.sqltext import rewritten
+from indextables.spark.sql.rewrite import rewritten
 from indextables.sql.parser import is_command, parse
 
 # Spark's own answer to SELECT of each of these.

@@ -1,4 +1,4 @@
-"""Derives the tables of ``pyx/_tokenize_tables.pxi`` from the tantivy wheel in use.
+"""Derives the tables of ``pyx/index/_tokenize_tables.pxi`` from the tantivy wheel in use.
 
 tantivy's own idea of "alphanumeric" and "lower case" decides what is in an index, and it differs
 from Python's by thousands of code points. So the wheel itself is asked, once for every code point.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
-TARGET = Path(__file__).parents[2] / "pyx" / "_tokenize_tables.pxi"
+TARGET = Path(__file__).parents[2] / "pyx" / "index" / "_tokenize_tables.pxi"
 
 
 def derive() -> bytes:

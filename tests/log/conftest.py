@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from log_helpers import forget_stores
 
-from indextables.log import cache
+from indextables.log.read import cache
 
 
 @pytest.fixture(autouse=True)

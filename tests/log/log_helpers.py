@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.log import cache
 from indextables.log.actions import Action, AddFile
+from indextables.log.commit.transaction import CommitResult, ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import CommitResult, ReadSet, Transaction
-from indextables.log.versions import version_path
+from indextables.log.read import cache
+from indextables.log.read.versions import version_path
 from indextables.storage.base import Store, open_store
 from indextables.storage.wrapped import WrappedStore
 

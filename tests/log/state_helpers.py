@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.log.actions import Action, AddFile, Metadata, Protocol
-from indextables.log.snapshot import Snapshot, VersionActions
+from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.types import schema_to_json
 
 SCHEMA = pa.schema(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from log_helpers import append, config, names, new_table, reopen
 
-from indextables.log import cache as caching
-from indextables.log.cache import LogCache, snapshot_ttl_s, version_ttl_s
 from indextables.log.log import TransactionLog
-from indextables.log.versions import LOG_DIR
+from indextables.log.read import cache as caching
+from indextables.log.read.cache import LogCache, snapshot_ttl_s, version_ttl_s
+from indextables.log.read.versions import LOG_DIR
 from indextables.storage.testing import RecordingStore
 
 

@@ -10,10 +10,10 @@ from log_helpers import append, config, names, new_table, remove, reopen, run, s
 
 from indextables.errors import CorruptFileError, TransientStorageError
 from indextables.log.actions import Protocol
-from indextables.log.codec import decode_lines, encode_lines
-from indextables.log.hint import LastCheckpoint, read_hint, write_hint
+from indextables.log.actions.codec import decode_lines, encode_lines
 from indextables.log.log import TransactionLog
-from indextables.log.versions import (
+from indextables.log.read.hint import LastCheckpoint, read_hint, write_hint
+from indextables.log.read.versions import (
     HINT_PATH,
     LOG_DIR,
     checkpoint_path,

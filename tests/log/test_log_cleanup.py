@@ -11,10 +11,16 @@ from log_helpers import append, config, names, new_table, reopen
 
 from indextables.config import Config
 from indextables.errors import TransientStorageError
-from indextables.log.cleanup import plan_cleanup
 from indextables.log.log import TransactionLog
-from indextables.log.retention import Retention
-from indextables.log.versions import LOG_DIR, checkpoint_path, list_log, part_name, version_path
+from indextables.log.read.versions import (
+    LOG_DIR,
+    checkpoint_path,
+    list_log,
+    part_name,
+    version_path,
+)
+from indextables.log.retention.cleanup import plan_cleanup
+from indextables.log.retention.rules import Retention
 from indextables.storage.base import ObjectInfo
 from indextables.storage.testing import RecordingStore, WrappedStore
 
@@ -107,7 +113,7 @@ def test_the_table_is_the_same_after_a_clean_up(form: str) -> None:
     before = {v: names(log, v) for v in range(8, 21)}
     report = plan(log)
     report.dry_run = True
-    from indextables.log.cleanup import execute
+    from indextables.log.retention.cleanup import execute
 
     execute(log.store, log.config, report)
     assert store.exists(version_path(1))

@@ -19,7 +19,7 @@ from indextables.log.actions import (
     RemoveFile,
     UnknownActions,
 )
-from indextables.log.codec import (
+from indextables.log.actions.codec import (
     decode_actions,
     decode_lines,
     decode_object,
@@ -27,7 +27,7 @@ from indextables.log.codec import (
     encode_actions,
     encode_lines,
 )
-from indextables.log.tablepath import table_path
+from indextables.log.actions.tablepath import table_path
 
 ROOT = "memory://t"
 ADDS = [AddFile(f"ü{i}.split", {"d": None if i % 2 else "x"}, i, 1) for i in range(20)]

@@ -35,10 +35,10 @@ from indextables.log.actions import (
     Protocol,
     Txn,
 )
-from indextables.log.codec import decode_actions, encode_actions
+from indextables.log.actions.codec import decode_actions, encode_actions
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
-from indextables.log.versions import version_path
+from indextables.log.read.versions import version_path
 from indextables.storage.testing import (
     Fault,
     FaultKind,

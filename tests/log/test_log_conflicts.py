@@ -44,8 +44,8 @@ from indextables.log.actions import (
     Protocol,
     RemoveXRef,
 )
+from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import ReadSet, Transaction
 from indextables.planner.concurrent import file_test
 from indextables.storage.testing import (
     WrappedStore,
@@ -275,7 +275,7 @@ def test_attempts_are_limited_and_paused_with_jitter() -> None:
             append(log, f"rival{self.count}")
             super().put_if_absent(path, data)
 
-    from indextables.log.commit import CommitLoop
+    from indextables.log.commit.loop import CommitLoop
 
     target = TransactionLog(log.path, Unlucky(log.store), config(transaction__retry__maxAttempts=4))
     mine = Transaction(None, "WRITE", actions=[split("mine")])

@@ -21,12 +21,11 @@ from indextables.errors import (
     TransientStorageError,
     VersionNotFoundError,
 )
-from indextables.log import codec
-from indextables.log.actions import AddFile, DropIndex, Metadata
-from indextables.log.codec import encode_lines
+from indextables.log.actions import AddFile, DropIndex, Metadata, codec
+from indextables.log.actions.codec import encode_lines
+from indextables.log.commit.transaction import CommitResult, ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import CommitResult, ReadSet, Transaction
-from indextables.log.versions import (
+from indextables.log.read.versions import (
     LOG_DIR,
     checkpoint_path,
     list_log,
@@ -156,7 +155,7 @@ def test_metadata_is_looked_for_past_versions_that_vanish_or_are_damaged() -> No
     append(log, "a")
     append(log, "b")
     manifest = log.store.read(f"{state_dir(2)}/_manifest.avro")
-    from indextables.log.state import decode_state, encode_state
+    from indextables.log.checkpoint.state import decode_state, encode_state
 
     state = decode_state(manifest, state_dir(2).rpartition("/")[2])
     bare = encode_state(replace(state, metadata=None), None, log.config, False)
@@ -191,7 +190,7 @@ def test_a_damaged_version_0_does_not_matter_beside_a_whole_state() -> None:
     log = new_table()
     append(log, "a")
     log.checkpoint()
-    from indextables.log.state import decode_state, encode_state
+    from indextables.log.checkpoint.state import decode_state, encode_state
 
     path = f"{state_dir(1)}/_manifest.avro"
     state = decode_state(log.store.read(path), state_dir(1).rpartition("/")[2])

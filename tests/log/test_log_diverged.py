@@ -13,12 +13,12 @@ from log_helpers import append, config, names, new_table, remove, reopen, run, s
 
 from indextables.config import Config
 from indextables.errors import DivergedLogError
-from indextables.log import cache
 from indextables.log.actions import Action
+from indextables.log.checkpoint.state import encode_state, read_state, write_state
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot, VersionActions
-from indextables.log.state import encode_state, read_state, write_state
-from indextables.log.versions import list_states, state_dir, version_path
+from indextables.log.read import cache
+from indextables.log.read.snapshot import Snapshot, VersionActions
+from indextables.log.read.versions import list_states, state_dir, version_path
 from indextables.maintenance import doctor, truncate_time_travel
 from indextables.storage.base import open_store
 

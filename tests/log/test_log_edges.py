@@ -16,11 +16,11 @@ import pytest
 from log_helpers import append, names, new_table, reopen
 
 from indextables.errors import CommitFailedError, ConfigError, VersionNotFoundError
-from indextables.log.checkpoint import write_checkpoint
+from indextables.log.checkpoint.choose import write_checkpoint
 from indextables.log.log import TransactionLog
-from indextables.log.moments import LATEST_MS, TOLERANCE_MS, moment_text, to_millis
-from indextables.log.snapshot import Snapshot
-from indextables.log.versions import LARGEST, LOG_DIR, list_log, part_name, version_path
+from indextables.log.read.moments import LATEST_MS, TOLERANCE_MS, moment_text, to_millis
+from indextables.log.read.snapshot import Snapshot
+from indextables.log.read.versions import LARGEST, LOG_DIR, list_log, part_name, version_path
 from indextables.table.table import Table
 
 NOW = 4_000_000_000.0  # after the real clock, which dates the creation
@@ -92,9 +92,9 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     """The warnings about moments that the block logs."""
     caplog.clear()
     found: list[str] = []
-    with caplog.at_level(logging.WARNING, logger="indextables.log.moments"):
+    with caplog.at_level(logging.WARNING, logger="indextables.log.read.moments"):
         yield found
-    found += [r.getMessage() for r in caplog.records if r.name == "indextables.log.moments"]
+    found += [r.getMessage() for r in caplog.records if r.name == "indextables.log.read.moments"]
 
 
 def clocked(log: TransactionLog, seconds: float) -> TransactionLog:
@@ -153,7 +153,7 @@ def test_small_differences_of_clocks_are_not_worth_a_word(
 def dated(log: TransactionLog, timestamp_ms: int) -> TransactionLog:
     """The table with its newest version dated by somebody else."""
     path = version_path(log.snapshot().version)
-    from indextables.log.codec import decode_lines, encode_lines
+    from indextables.log.actions.codec import decode_lines, encode_lines
 
     lines = [dict(line) for line in decode_lines(log.store.read(path), path=path)]
     for line in lines:

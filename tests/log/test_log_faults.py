@@ -17,12 +17,12 @@ import pytest
 from log_helpers import append, config, forget, memory_store, new_table, remove, reopen, split
 
 from indextables.errors import IndexTablesError
-from indextables.log import cache
 from indextables.log.actions import AddXRef, RemoveXRef, SkipFile, Txn
-from indextables.log.loader import reachable_versions
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
-from indextables.log.versions import HINT_PATH, list_log
+from indextables.log.read import cache
+from indextables.log.read.loader import reachable_versions
+from indextables.log.read.versions import HINT_PATH, list_log
 from indextables.storage.base import Store
 from indextables.storage.testing import (
     CrashError,

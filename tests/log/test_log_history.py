@@ -8,11 +8,11 @@ import pytest
 from log_helpers import append, names, new_table, remove, reopen
 
 from indextables.errors import ConfigError, IndexTablesError, VersionNotFoundError
-from indextables.log.history import version_at
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.moments import to_millis
-from indextables.log.transaction import Transaction
-from indextables.log.versions import version_path
+from indextables.log.read.history import version_at
+from indextables.log.read.moments import to_millis
+from indextables.log.read.versions import version_path
 
 
 def table(count: int = 7, interval: int = 3) -> TransactionLog:

@@ -12,9 +12,9 @@ import pytest
 from independent_reader import read_table
 from log_helpers import MAPPING, SCHEMA, config, run, split
 
-from indextables.log import cache
 from indextables.log.actions import AddXRef, SkipFile
 from indextables.log.log import TransactionLog
+from indextables.log.read import cache
 from indextables.storage.base import open_store
 
 # name: version, files, rows, columns, partition columns

@@ -9,12 +9,12 @@ import pytest
 from log_helpers import append, new_table, reopen, run, split
 
 from indextables.errors import ProtocolError
-from indextables.log import kinds
 from indextables.log.actions import AddFile
-from indextables.log.codec import encode_actions
-from indextables.log.encode import pack_adds
+from indextables.log.actions.codec import encode_actions
+from indextables.log.checkpoint.encode import pack_adds
 from indextables.log.log import TransactionLog
-from indextables.log.versions import version_path
+from indextables.log.read import kinds
+from indextables.log.read.versions import version_path
 
 
 def with_metadata(log: TransactionLog, **changes: Any) -> TransactionLog:

@@ -18,12 +18,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from log_helpers import MAPPING, config, forget, memory_store, new_table, reopen, split
 
 from indextables.errors import CommitConflictError, VersionNotFoundError
-from indextables.log import cache
 from indextables.log.actions import Action, SkipFile
-from indextables.log.loader import reachable_versions
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
-from indextables.log.versions import list_log
+from indextables.log.read import cache
+from indextables.log.read.loader import reachable_versions
+from indextables.log.read.versions import list_log
 
 EXAMPLES = int(os.environ.get("INDEXTABLES_MODEL_EXAMPLES", "25"))
 STEPS = int(os.environ.get("INDEXTABLES_MODEL_STEPS", "30"))

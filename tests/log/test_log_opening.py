@@ -9,10 +9,10 @@ from log_helpers import append, config, names, new_table, reopen
 from servers.counting_s3 import CountingS3
 
 from indextables.errors import TableNotFoundError
-from indextables.log import cache
-from indextables.log.loader import FirstLook, first_look
 from indextables.log.log import TransactionLog
-from indextables.log.versions import version_path
+from indextables.log.read import cache
+from indextables.log.read.loader import FirstLook, first_look
+from indextables.log.read.versions import version_path
 from indextables.storage.base import Store, open_store
 from indextables.storage.memory import MemoryStore
 
@@ -137,6 +137,6 @@ def test_what_two_tables_mixed_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> N
     log.checkpoint()
     cache.SHARED.invalidate()
     strange = other.store.read(version_path(0))
-    monkeypatch.setattr("indextables.log.loader.read_first", lambda store: strange)
+    monkeypatch.setattr("indextables.log.read.loader.read_first", lambda store: strange)
     log.snapshot()
     assert cache.SHARED.guess(log.store.identity, "latest") is None

@@ -12,9 +12,9 @@ import pytest
 from log_helpers import append, memory_store, new_table, reopen, split
 
 from indextables.errors import AmbiguousWriteError, CommitStateUnknownError
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
-from indextables.log.versions import version_path
+from indextables.log.read.versions import version_path
 from indextables.maintenance.logwork import truncate_time_travel
 from indextables.storage.base import Store
 from indextables.storage.wrapped import WrappedStore

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from log_helpers import SCHEMA, config
 
-from indextables.log import cache
 from indextables.log.actions import AddFile, CommitInfo, RemoveFile
 from indextables.log.log import TransactionLog
-from indextables.log.versions import list_log
+from indextables.log.read import cache
+from indextables.log.read.versions import list_log
 
 PROCESSES = 8
 COMMITS = 50
@@ -26,7 +26,7 @@ sys.path.insert(0, sys.argv[1])
 from log_helpers import config, split
 from indextables.errors import CommitConflictError
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
+from indextables.log.commit.transaction import Transaction
 
 job = json.loads(sys.stdin.read())
 settings = config(**job["config"])
@@ -89,7 +89,7 @@ def race(path: str, options: dict[str, Any], commits: int) -> list[dict[str, Any
 def check(path: str, options: dict[str, Any], commits: int = COMMITS) -> None:
     log = TransactionLog.create(path, SCHEMA, storage_options=options, config=config())
     shared = [AddFile(f"shared{i}.split", {}, 1, 1) for i in range(3)]
-    from indextables.log.transaction import Transaction
+    from indextables.log.commit.transaction import Transaction
 
     log.commit(Transaction(None, "WRITE", actions=shared))
     said = race(path, options, commits)

@@ -11,9 +11,8 @@ from log_helpers import append, config, names, new_table, reopen, run, split
 
 from indextables.errors import ConfigError, ProtocolError
 from indextables.log.actions import AddXRef, Protocol, SkipFile
-from indextables.log.codec import encode_lines
-from indextables.log.log import TransactionLog
-from indextables.log.protocol import (
+from indextables.log.actions.codec import encode_lines
+from indextables.log.actions.protocol import (
     CROSS_REFERENCES,
     FEATURES,
     protocol_of,
@@ -21,7 +20,8 @@ from indextables.log.protocol import (
     supports,
     upgraded,
 )
-from indextables.log.versions import version_path
+from indextables.log.log import TransactionLog
+from indextables.log.read.versions import version_path
 
 XREF = AddXRef("_xrefsplits/abcd/xref-1.split", "xref-1", ("a.split",), 1, 10)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from log_helpers import MAPPING, append, config, names, new_table, reopen, run, split
 
 from indextables.log.actions import AddFile
-from indextables.log.schema_registry import (
+from indextables.log.actions.schema_registry import (
     canonical_json,
     clean_mapping,
     deduplicate,
@@ -21,7 +21,7 @@ from indextables.log.schema_registry import (
     renormalize,
     restore,
 )
-from indextables.log.statistics import truncate_statistics
+from indextables.log.actions.statistics import truncate_statistics
 
 ID = {"fast": True, "indexed": True, "name": "id", "stored": True, "type": "i64"}
 

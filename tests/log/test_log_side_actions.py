@@ -25,7 +25,7 @@ from indextables.log.actions import (
     SkipFile,
     Txn,
 )
-from indextables.log.versions import version_path
+from indextables.log.read.versions import version_path
 
 
 def xref(name: str, *sources: str) -> AddXRef:

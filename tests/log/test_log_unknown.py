@@ -14,16 +14,21 @@ import pytest
 from log_helpers import append, config, names, new_table, remove, reopen, run, split
 
 from indextables.errors import CorruptFileError
-from indextables.log import codec
-from indextables.log.actions import AddFile, RemoveFile, UnknownActions
-from indextables.log.avro_file import read_records
-from indextables.log.avro_schema import FILE_ENTRY
-from indextables.log.codec import CODEC_PREFIX, GZIP_MAGIC, decode_actions, encode_lines, most_text
-from indextables.log.columns import RowSegment
-from indextables.log.encode import pack_adds
+from indextables.log.actions import AddFile, RemoveFile, UnknownActions, codec
+from indextables.log.actions.codec import (
+    CODEC_PREFIX,
+    GZIP_MAGIC,
+    decode_actions,
+    encode_lines,
+    most_text,
+)
+from indextables.log.checkpoint.avro_file import read_records
+from indextables.log.checkpoint.avro_schema import FILE_ENTRY
+from indextables.log.checkpoint.encode import pack_adds
+from indextables.log.checkpoint.state import read_state
 from indextables.log.log import TransactionLog
-from indextables.log.state import read_state
-from indextables.log.versions import checkpoint_path, version_path
+from indextables.log.read.columns import RowSegment
+from indextables.log.read.versions import checkpoint_path, version_path
 
 MORE = {"rowIdBase": 7, "vector": {"path": "x", "bits": [1, 2]}}
 

@@ -13,10 +13,10 @@ from log_helpers import memory_store
 from state_helpers import add, after, content, replayed
 
 from indextables.config import Config
-from indextables.log import state as state_module
-from indextables.log.localcache import CachedColumns, LocalCache
-from indextables.log.snapshot import Snapshot
-from indextables.log.state import load_state, read_state, write_state
+from indextables.log.checkpoint import state as state_module
+from indextables.log.checkpoint.state import load_state, read_state, write_state
+from indextables.log.read.localcache import CachedColumns, LocalCache
+from indextables.log.read.snapshot import Snapshot
 from indextables.storage.base import Store
 
 

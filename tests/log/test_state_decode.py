@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from indextables.errors import CorruptFileError, UnsafePathError
 from indextables.log.actions import AddFile
-from indextables.log.avro_file import Container, entry_program, read_records
-from indextables.log.avro_schema import FILE_ENTRY, STATE_MANIFEST, compile_entries
-from indextables.log.columns import zigzag
-from indextables.log.entries import read_entries
-from indextables.log.packed import PackedSegment
+from indextables.log.checkpoint.avro_file import Container, entry_program, read_records
+from indextables.log.checkpoint.avro_schema import FILE_ENTRY, STATE_MANIFEST, compile_entries
+from indextables.log.checkpoint.entries import read_entries
+from indextables.log.read.columns import zigzag
+from indextables.log.read.packed import PackedSegment
 from indextables.native._avro import decode_entries
 
 ROOT = "file:///table"

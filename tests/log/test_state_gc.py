@@ -12,10 +12,10 @@ from log_helpers import memory_store
 from state_helpers import add, after, content, replayed
 
 from indextables.config import Config
-from indextables.log import gc
-from indextables.log.snapshot import Snapshot
-from indextables.log.state import load_state, read_state, write_state
-from indextables.log.versions import list_states
+from indextables.log.checkpoint.state import load_state, read_state, write_state
+from indextables.log.read.snapshot import Snapshot
+from indextables.log.read.versions import list_states
+from indextables.log.retention import gc
 from indextables.storage.base import Store, open_store
 
 CONFIG = Config({"state.cache.enabled": False})

@@ -16,15 +16,15 @@ from state_helpers import SCHEMA, add, content, metadata, replayed
 from indextables.config import Config
 from indextables.errors import CorruptFileError, ProtocolError, UnsafePathError
 from indextables.log.actions import AddFile, Protocol, RemoveFile
-from indextables.log.avro_file import ContainerWriter, read_records
-from indextables.log.avro_schema import FILE_ENTRY, STATE_MANIFEST
-from indextables.log.bounds import column_bounds, trusted_bounds
-from indextables.log.compaction import choose_layout
-from indextables.log.ledger import Ledger
-from indextables.log.manifest import resolve
-from indextables.log.schema_registry import reference_of
-from indextables.log.snapshot import Snapshot
-from indextables.log.state import decode_state, load_state, read_state, write_state
+from indextables.log.actions.schema_registry import reference_of
+from indextables.log.checkpoint.avro_file import ContainerWriter, read_records
+from indextables.log.checkpoint.avro_schema import FILE_ENTRY, STATE_MANIFEST
+from indextables.log.checkpoint.bounds import column_bounds, trusted_bounds
+from indextables.log.checkpoint.compaction import choose_layout
+from indextables.log.checkpoint.manifest import resolve
+from indextables.log.checkpoint.state import decode_state, load_state, read_state, write_state
+from indextables.log.read.ledger import Ledger
+from indextables.log.read.snapshot import Snapshot
 
 CONFIG = Config({"state.cache.enabled": False})
 LONG = {"name": "n", "type": "long"}

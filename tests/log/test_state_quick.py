@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from indextables.errors import CorruptFileError
 from indextables.log.actions import AddFile
-from indextables.log.avro_file import Container, entry_program
-from indextables.log.avro_schema import compile_entries
-from indextables.log.columns import zigzag
-from indextables.log.encode import pack_adds
-from indextables.log.entries import read_entries, segment_of_columns
+from indextables.log.checkpoint.avro_file import Container, entry_program
+from indextables.log.checkpoint.avro_schema import compile_entries
+from indextables.log.checkpoint.encode import pack_adds
+from indextables.log.checkpoint.entries import read_entries, segment_of_columns
+from indextables.log.read.columns import zigzag
 from indextables.native._avro import decode_entries
 from indextables.native._narrow import pack_ints
 from indextables.native._textunpack import repeated_hashes

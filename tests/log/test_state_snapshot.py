@@ -15,7 +15,6 @@ from state_helpers import SCHEMA, add, after, content, first_version, metadata, 
 
 from indextables.config import Config
 from indextables.errors import CorruptFileError, IndexTablesError
-from indextables.log import replay
 from indextables.log.actions import (
     Action,
     AddFile,
@@ -29,11 +28,12 @@ from indextables.log.actions import (
     SkipFile,
     Txn,
 )
-from indextables.log.columns import RowSegment
-from indextables.log.encode import pack_adds
-from indextables.log.packed import PackedSegment
-from indextables.log.snapshot import Snapshot, VersionActions
-from indextables.log.state import load_state, read_state, write_state
+from indextables.log.checkpoint.encode import pack_adds
+from indextables.log.checkpoint.state import load_state, read_state, write_state
+from indextables.log.read import replay
+from indextables.log.read.columns import RowSegment
+from indextables.log.read.packed import PackedSegment
+from indextables.log.read.snapshot import Snapshot, VersionActions
 
 NO_CACHE = Config({"state.cache.enabled": False})
 

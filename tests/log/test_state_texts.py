@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indextables.errors import CorruptFileError
-from indextables.log.columns import StringColumn, count_in_stats
-from indextables.log.packed import PackedInts, PackedText, _counts_by_skeleton, render
+from indextables.log.read.columns import StringColumn, count_in_stats
+from indextables.log.read.packed import PackedInts, PackedText, _counts_by_skeleton, render
 from indextables.native._statcols import scan_counts
 from indextables.native._textpack import pack_texts
 from indextables.native._textunpack import sort_hashes, unpack_texts

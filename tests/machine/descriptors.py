@@ -19,8 +19,8 @@ from typing import Any
 
 import indextables
 from indextables.errors import IndexTablesError
-from indextables.log.cache import SHARED
-from indextables.splits.reader import forget_readers
+from indextables.log.read.cache import SHARED
+from indextables.splits.read.reader import forget_readers
 
 OPTIONS = {
     "spark.indextables.storage.fsync": "false",

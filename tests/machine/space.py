@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import indextables
 from indextables.errors import IndexTablesError
-from indextables.splits.reader import forget_readers
+from indextables.splits.read.reader import forget_readers
 
 rng = random.Random(5)
 ROWS = 4000

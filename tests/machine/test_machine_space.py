@@ -21,10 +21,10 @@ from indextables.config import Config
 from indextables.errors import ConfigError, MachineError
 from indextables.maintenance.rewrite import WORK_FOLDER as MERGE_FOLDER
 from indextables.mapping import DocMapping
-from indextables.splits.bundle import BundleWriter
-from indextables.splits.documents import IndexBuilder
-from indextables.splits.foreign import ForeignRows
-from indextables.splits.writer import WORK_FOLDER, SplitWriter
+from indextables.splits.format.bundle import BundleWriter
+from indextables.splits.read.foreign import ForeignRows
+from indextables.splits.write.documents import IndexBuilder
+from indextables.splits.write.split_writer import WORK_FOLDER, SplitWriter
 from indextables.storage.blockfiles import BlockFolder
 from indextables.storage.scratch import scratch_folder
 

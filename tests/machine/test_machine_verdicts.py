@@ -14,7 +14,7 @@ import pytest
 
 import indextables
 from indextables import maintenance
-from indextables.columnindex.access import ERROR, FALLBACK, METRICS, forget_indexes
+from indextables.columnindex.using import ERROR, FALLBACK, METRICS, forget_indexes
 from indextables.config import Config
 from indextables.errors import (
     CommitFailedError,
@@ -26,16 +26,16 @@ from indextables.errors import (
     SchemaMismatchError,
     TransientStorageError,
 )
-from indextables.log.cache import SHARED
 from indextables.log.log import TransactionLog
+from indextables.log.read.cache import SHARED
 from indextables.maintenance.prewarm import prewarm
 from indextables.maintenance.purging import needed_files
-from indextables.splits import codes as codes_module
-from indextables.splits.codes import CodeBuilder, parse_codes
-from indextables.splits.reader import forget_readers
-from indextables.splits.rows_layout import parse_directory
-from indextables.splits.workspace import run as run_tantivy
-from indextables.splits.writer import SplitWriter
+from indextables.splits.lookup import codes as codes_module
+from indextables.splits.lookup.codes import CodeBuilder, parse_codes
+from indextables.splits.read.reader import forget_readers
+from indextables.splits.read.workspace import run as run_tantivy
+from indextables.splits.rows.layout import parse_directory
+from indextables.splits.write.split_writer import SplitWriter
 from indextables.storage.base import Store, open_store
 from indextables.storage.blockfiles import BlockFolder
 from indextables.storage.classify import Verdict, classify
@@ -424,8 +424,8 @@ def test_a_directory_is_not_damaged_by_a_lack_of_memory(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = indextables.open(str(table), options=OPTIONS)
-    from indextables.splits import members
-    from indextables.splits.reader import SplitReader
+    from indextables.splits.format import members
+    from indextables.splits.read.reader import SplitReader
 
     add = next(iter(opened.snapshot.files()))
     raw = SplitReader.open(opened.store, add).member(members.ROWS_DIRECTORY)

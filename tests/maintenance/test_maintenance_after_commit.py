@@ -12,8 +12,9 @@ import pytest
 import indextables
 from indextables.config import SETTINGS, Config, Setting
 from indextables.errors import ConfigError, IndexTablesError
-from indextables.log import hint, log
+from indextables.log import log
 from indextables.log.log import TransactionLog
+from indextables.log.read import hint
 from indextables.maintenance import after_write, merge
 from indextables.xref import auto
 

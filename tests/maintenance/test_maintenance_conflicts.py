@@ -14,9 +14,9 @@ import pytest
 
 import indextables
 from indextables.errors import CommitConflictError
+from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import ReadSet, Transaction
-from indextables.log.versions import version_path
+from indextables.log.read.versions import version_path
 from indextables.maintenance.delete import delete_rows
 from indextables.planner import Planner
 from indextables.planner.concurrent import file_test

@@ -20,12 +20,13 @@ import indextables
 from indextables import columnindex, maintenance
 from indextables.config import Config
 from indextables.errors import ProtocolError
-from indextables.log import cache, gate
 from indextables.log.actions import AddXRef, Protocol, RemoveXRef
-from indextables.log.codec import encode_actions
+from indextables.log.actions.codec import encode_actions
+from indextables.log.commit import gate
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.transaction import Transaction
-from indextables.log.versions import list_log, version_path
+from indextables.log.read import cache
+from indextables.log.read.versions import list_log, version_path
 from indextables.maintenance import after_write
 from indextables.sql import commands, execute
 from indextables.storage.base import open_store
@@ -327,12 +328,12 @@ def test_commands_that_change_a_table_are_refused(newer: Path, command: type) ->
 
 
 def test_marked_verbs_are_in_the_registry() -> None:
-    import indextables.spark.altering
+    import indextables.spark.driver.altering
     import indextables.xref.builder  # noqa: F401
 
     assert set(gate.GATED) >= {
         "indextables.maintenance.merge.merge_splits",
         "indextables.maintenance.purging.purge",
-        "indextables.spark.altering.set_properties",
+        "indextables.spark.driver.altering.set_properties",
         "indextables.xref.builder.XRefBuildManager.build_cross_references",
     }

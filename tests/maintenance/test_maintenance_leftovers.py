@@ -19,10 +19,10 @@ import indextables
 from indextables import maintenance
 from indextables.columnindex import drop_index, prune_stale_indexes
 from indextables.errors import MaintenanceError
-from indextables.log.cache import SHARED
 from indextables.log.log import TransactionLog
-from indextables.log.retention import discard
-from indextables.splits.reader import forget_readers
+from indextables.log.read.cache import SHARED
+from indextables.log.retention.rules import discard
+from indextables.splits.read.reader import forget_readers
 from indextables.storage.deleting import Kind
 from indextables.storage.paths import is_temporary
 

@@ -15,7 +15,7 @@ from indextables.cli.main import cli
 from indextables.errors import CommandSyntaxError, IndexTablesError, PlanningError
 from indextables.expr import filters as f
 from indextables.log.log import TransactionLog
-from indextables.planner.explain import explain
+from indextables.planner.explain.text import explain
 from indextables.sql import execute
 from indextables.sql.parser import is_command
 

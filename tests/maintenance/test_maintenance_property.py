@@ -21,7 +21,7 @@ import indextables
 from indextables import maintenance
 from indextables.errors import IndexTablesError
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot
+from indextables.log.read.snapshot import Snapshot
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

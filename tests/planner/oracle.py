@@ -22,8 +22,8 @@ from planner.rows import order, truth
 from planner.tables import FakeSnapshot, Split, column, foreign_split, write_split
 
 from indextables.expr import predicate as p
-from indextables.planner import stats
 from indextables.planner.plan import Plan, Planner
+from indextables.planner.stages import stats
 
 PAIRS_PER_TABLE = 40
 

@@ -30,9 +30,9 @@ from indextables.expr.predicate import (
 from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.planner import Planner
-from indextables.planner.access import expected_access
-from indextables.planner.describe import leaf_text, literal_text, usable_stages
-from indextables.planner.strings import parse_like
+from indextables.planner.explain.describe import leaf_text, literal_text, usable_stages
+from indextables.planner.stages.method import expected_access
+from indextables.planner.stages.strings import parse_like
 from indextables.planner.tasks import mapping_texts
 
 TEXT = Column(("s",), pa.string())

@@ -21,9 +21,9 @@ from indextables.errors import PlanningError
 from indextables.expr.predicate import Column, Compare, InSet, Op
 from indextables.mapping import DocMapping
 from indextables.planner import Planner
-from indextables.planner.describe import leaf_text, size_text
-from indextables.splits.access import describe_access
-from indextables.splits.reader import SplitReader
+from indextables.planner.explain.describe import leaf_text, size_text
+from indextables.splits.read.access import describe_access
+from indextables.splits.read.reader import SplitReader
 
 SCHEMA = pa.schema([("x", pa.int32()), ("host", pa.string()), ("day", pa.date32())])
 

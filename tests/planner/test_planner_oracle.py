@@ -17,7 +17,7 @@ from planner.rows import truth
 from planner.tables import FakeSnapshot, column, write_split
 
 from indextables.expr import predicate as p
-from indextables.planner import stats
+from indextables.planner.stages import stats
 
 PAIRS = int(os.environ.get("INDEXTABLES_ORACLE_PAIRS", "20000"))
 SHARDS = 4

@@ -12,7 +12,7 @@ import pytest
 
 import indextables
 from indextables.planner import Plan
-from indextables.planner.html import MOST_DROPPED
+from indextables.planner.explain.html import MOST_DROPPED
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 SEARCH = """<script>
@@ -47,8 +47,8 @@ def test_kept_and_dropped_splits_are_listed_with_the_reason(plan: Plan) -> None:
 
 def test_a_page_of_many_splits_stays_short(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_DROPPED < 10_000
-    monkeypatch.setattr("indextables.planner.html.MOST_DROPPED", 3)
-    monkeypatch.setattr("indextables.planner.html.MOST_SPLITS", 2)
+    monkeypatch.setattr("indextables.planner.explain.html.MOST_DROPPED", 3)
+    monkeypatch.setattr("indextables.planner.explain.html.MOST_SPLITS", 2)
     text = plan.explain("html")
     assert text.count("<tr><td><code>day=") == 5
     assert "7 more splits are not listed" in text

@@ -23,7 +23,7 @@ from indextables.errors import (
 from indextables.expr.column import col
 from indextables.expr.predicate import FALSE, TRUE, Compare, Op
 from indextables.planner import Planner, filters
-from indextables.planner.describe import predicate_text
+from indextables.planner.explain.describe import predicate_text
 from indextables.planner.tasks import deal_out, splits_per_task
 
 SCHEMA = pa.schema([("x", pa.int32()), ("s", pa.string()), ("day", pa.date32())])

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indextables.native import _prune
-from indextables.planner.strings import AFTER, BEFORE, END, KEY_MAX, KEY_MIN, cut_key
-from indextables.planner.verdict import (
+from indextables.planner.stages.strings import AFTER, BEFORE, END, KEY_MAX, KEY_MIN, cut_key
+from indextables.planner.stages.verdict import (
     ALL_NULL,
     CANNOT_MATCH,
     EMPTY,

@@ -15,7 +15,7 @@ from planner.tables import FakeSnapshot, Split
 
 from indextables.log.actions import AddFile, Metadata, Protocol, RemoveFile
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import Snapshot, VersionActions
+from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.planner import Planner, plan
 from indextables.types import schema_to_json
 
@@ -63,7 +63,7 @@ def test_real_snapshots_give_the_same_verdicts(seed: int) -> None:
 
 
 def test_a_refresh_measures_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indextables.planner import stats
+    from indextables.planner.stages import stats
 
     seen: list[int] = []
     measure = stats.measure_keys
@@ -92,8 +92,8 @@ def test_a_refresh_measures_only_what_is_new(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_tasks_of_a_real_snapshot_open_splits(interop_tables: list[Path]) -> None:
     """Every table of another writer: planned rows are all rows that match."""
-    from indextables.splits.access import read_split
-    from indextables.splits.reader import SplitReader
+    from indextables.splits.read.access import read_split
+    from indextables.splits.read.reader import SplitReader
 
     checked = 0
     for folder in interop_tables:
@@ -129,8 +129,8 @@ def _ids(read: Any, reader: Any, log: Any, schema: Any, task: Any, predicate: An
 
 def test_partition_values_read_as_the_reader_reads_them() -> None:
     """The planner's value of a partition text is the value rows get."""
-    from indextables.planner.partitions import typed_values
-    from indextables.splits.partitions import partition_array, partition_texts
+    from indextables.planner.stages.partitions import typed_values
+    from indextables.splits.format.partition_values import partition_array, partition_texts
 
     for name, values in oracle.TYPES.items():
         dtype, pool = values

@@ -14,15 +14,15 @@ from indextables.errors import IndexTablesError
 from indextables.expr import catalyst
 from indextables.expr.jsonpaths import load_json
 from indextables.expr.sqltext import parse_predicate
-from indextables.log.avro_schema import compile_entries
-from indextables.log.codec import parse_json
-from indextables.log.columns import UNKNOWN, count_in_stats
-from indextables.log.ledger import actions_from_json
-from indextables.log.manifest import _metadata
-from indextables.log.state import _json_record
+from indextables.log.actions.codec import parse_json
+from indextables.log.checkpoint.avro_schema import compile_entries
+from indextables.log.checkpoint.manifest import _metadata
+from indextables.log.checkpoint.state import _json_record
+from indextables.log.read.columns import UNKNOWN, count_in_stats
+from indextables.log.read.ledger import actions_from_json
 from indextables.mapping import DocMapping
-from indextables.splits.bundle import MAGIC, parse_footer
-from indextables.splits.info import SplitInfo
+from indextables.splits.format.bundle import MAGIC, parse_footer
+from indextables.splits.format.info import SplitInfo
 from indextables.types import schema_from_json
 
 PACKAGE = Path(__file__).parents[2] / "indextables"
@@ -30,15 +30,15 @@ DEEP = "[" * 200_000
 DEEP_OBJECT = '{"a":' * 200_000
 TRUSTED = {
     "expr/scope.py::_has_collation": "the notes of a schema that was just parsed",
-    "log/commit.py::_json_safe": "what was just written as JSON",
-    "spark/bridge.py": "asked by our own classes in the JVM",
+    "log/commit/loop.py::_json_safe": "what was just written as JSON",
+    "spark/driver/bridge.py": "asked by our own classes in the JVM",
     "spark/source.py": "sent by our own classes in the JVM",
-    "spark/writing.py": "Spark's schema, and options of our own classes",
-    "splits/indexfiles.py::sealed_meta": "the index that was just built here",
-    "splits/info.py::to_json": "our own statistics",
+    "spark/driver/writing.py": "Spark's schema, and options of our own classes",
+    "splits/read/indexfiles.py::sealed_meta": "the index that was just built here",
+    "splits/format/info.py::to_json": "our own statistics",
     "types.py::_struct_json": "the notes of a schema that was just parsed",
     "columnindex/blocks.py::_parse_parts": "its caller catches it",
-    "log/localcache.py::__init__": "its caller catches it",
+    "log/read/localcache.py::__init__": "its caller catches it",
 }
 
 

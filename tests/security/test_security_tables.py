@@ -16,8 +16,8 @@ import pytest
 
 import indextables
 from indextables.errors import CorruptFileError, IndexTablesError, UnsafePathError
-from indextables.log.cache import SHARED
-from indextables.splits.reader import forget_readers
+from indextables.log.read.cache import SHARED
+from indextables.splits.read.reader import forget_readers
 
 PLAIN = {
     "spark.indextables.transaction.compression.enabled": "false",

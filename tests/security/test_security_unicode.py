@@ -27,8 +27,8 @@ from indextables.errors import (
     UnknownColumnError,
     UnsafePathError,
 )
-from indextables.log import cache
-from indextables.log.codec import decode_lines
+from indextables.log.actions.codec import decode_lines
+from indextables.log.read import cache
 
 HALF = "\ud800"
 ROWS = pa.table({"id": [1, 2], "s": ["a", "b"], "p": ["x", "y"]})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from indextables.spark import connect, shim
+from indextables.spark.driver import connect, shim
 
 
 def classes(folder: Path) -> Path:

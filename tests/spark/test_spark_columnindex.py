@@ -10,7 +10,7 @@ import pytest
 
 import indextables
 from indextables.columnindex import compact
-from indextables.columnindex.paths import split_number
+from indextables.columnindex.layout import split_number
 from indextables.columnindex.postings import build_postings
 
 COLUMNS = ("email", "n", "x", "at", "flag")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import indextables
-from indextables.spark.sqltext import COMMANDS
+from indextables.spark.sql.rewrite import COMMANDS
 from indextables.sql import execute, executor
 from indextables.sql.parser import _STATEMENTS, parse
 from indextables.table import open_table, write_table

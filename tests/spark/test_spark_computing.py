@@ -14,11 +14,11 @@ import pytest
 from indextables.errors import EvaluationError
 from indextables.expr.predicate import FALSE, TRUE
 from indextables.planner.tasks import SplitTask
-from indextables.spark import packing
-from indextables.spark.aggregating import gathered, supported
-from indextables.spark.computing import Computed
-from indextables.spark.packing import packed
-from indextables.splits.source import SplitRef
+from indextables.spark.driver import packing
+from indextables.spark.driver.packing import packed
+from indextables.spark.tasks.computing import Computed
+from indextables.spark.tasks.grouped import gathered, supported
+from indextables.splits.read.source import SplitRef
 
 NAN, INF = float("nan"), float("inf")
 BATCH = pa.RecordBatch.from_pydict(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from spark_world import ALL_IN_DRIVER, ALL_IN_TASKS, World, bag
 
-from indextables.spark import opened
-from indextables.spark.session import _bridges
+from indextables.spark.driver import opened
+from indextables.spark.driver.session import _bridges
 
 
 def crossings(world: World, work: Callable[[], Any]) -> dict[str, int]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import indextables
-from indextables.log import cache
 from indextables.log.actions import Protocol
-from indextables.log.codec import encode_actions
-from indextables.log.versions import version_path
+from indextables.log.actions.codec import encode_actions
+from indextables.log.read import cache
+from indextables.log.read.versions import version_path
 from indextables.storage.base import open_store
 
 FRAME = ("id", "concat('v', id) v")

@@ -10,9 +10,9 @@ from spark_world import ALL_IN_DRIVER, ALL_IN_TASKS, World, bag
 from indextables.config import Config
 from indextables.expr.predicate import TRUE, And, Compare, InSet, Op, TextMatch
 from indextables.planner.tasks import SplitTask
-from indextables.spark import quick
-from indextables.spark.quick import is_cheap, is_searched
-from indextables.splits.source import SplitRef
+from indextables.spark.driver import quick
+from indextables.spark.driver.quick import is_cheap, is_searched
+from indextables.splits.read.source import SplitRef
 
 KNOWN, TASKS = "KnownRowsExec", "PythonInputPartition"
 

@@ -147,8 +147,8 @@ def test_the_query_is_the_one_of_the_checkpoint(spark: Any, places: tuple[str, s
 def test_a_batch_of_an_unknown_query_is_refused(tmp_path: Path) -> None:
     """Outside a query, or with tasks that name none or two, nothing is guessed."""
     from indextables.errors import PlanningError
-    from indextables.spark.streaming import query_of, running_query
-    from indextables.spark.writing import Written
+    from indextables.spark.driver.streaming import query_of, running_query
+    from indextables.spark.driver.writing import Written
 
     with pytest.raises(PlanningError, match="which streaming query"):
         running_query("/a/table")

@@ -20,7 +20,7 @@ from indextables.functions import (
     textsearch,
     textsearchall,
 )
-from indextables.spark.sqltext import rewritten
+from indextables.spark.sql.rewrite import rewritten
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from indextables.spark import worker
+from indextables.spark.tasks import worker
 
 
 class Knot:

@@ -21,9 +21,9 @@ from indextables.errors import (
     TableExistsError,
 )
 from indextables.log.log import TransactionLog
-from indextables.spark.failing import SparkWorkerError, explained
-from indextables.spark.options import access
-from indextables.spark.writing import BatchWriter
+from indextables.spark.driver.failing import SparkWorkerError, explained
+from indextables.spark.driver.request import access
+from indextables.spark.driver.writing import BatchWriter
 from indextables.table import open_table
 
 
@@ -167,7 +167,7 @@ def test_a_write_returns_its_own_commit(
     frame: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another writer commits between our commit and our looking for it."""
-    from indextables.spark import session as sessions
+    from indextables.spark.driver import session as sessions
 
     real = sessions.own_commit
 
@@ -233,7 +233,7 @@ def test_a_table_that_appears_while_spark_plans(
     frame: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``partitionBy`` on a new path asks Spark to create; somebody else is faster."""
-    from indextables.spark import writerpatch
+    from indextables.spark.driver import writerpatch
 
     real = writerpatch._creating
 

@@ -212,8 +212,8 @@ def test_attempts_never_share_a_file_name(spark: Any, frame: Any, tmp_path: Path
     """Two attempts of one task, as speculation makes them, write different files."""
     import pyarrow as pa
 
-    from indextables.spark.options import access
-    from indextables.spark.writing import BatchWriter
+    from indextables.spark.driver.request import access
+    from indextables.spark.driver.writing import BatchWriter
 
     path = str(tmp_path / "attempts")
     writer = BatchWriter.prepare(access({"path": path}), frame.schema, False)
@@ -229,8 +229,8 @@ def test_committing_twice_is_one_commit(spark: Any, frame: Any, tmp_path: Path) 
     """A reply that was lost and a commit that runs again do not double the rows."""
     import pyarrow as pa
 
-    from indextables.spark.options import access
-    from indextables.spark.writing import BatchWriter
+    from indextables.spark.driver.request import access
+    from indextables.spark.driver.writing import BatchWriter
 
     path = str(tmp_path / "twice")
     writer = BatchWriter.prepare(access({"path": path}), frame.schema, False)

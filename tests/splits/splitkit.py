@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from indextables.config import Config
 from indextables.mapping import DocMapping, IndexingOptions
-from indextables.splits.reader import SplitReader
-from indextables.splits.source import SplitRef
-from indextables.splits.writer import FinishedSplit, SplitWriter
+from indextables.splits.read.reader import SplitReader
+from indextables.splits.read.source import SplitRef
+from indextables.splits.write.split_writer import FinishedSplit, SplitWriter
 from indextables.storage.base import open_store
 
 NESTED = pa.struct([("name", pa.string()), ("n", pa.int64()), ("at", pa.timestamp("us"))])

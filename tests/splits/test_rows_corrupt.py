@@ -19,7 +19,7 @@ from rows_data import LEAVES, mapped, random_array, ranged, scanned, write
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.native._crc32c import crc32c as checksum
 from indextables.splits.rows import RowsFile, RowsReader
-from indextables.splits.rows_layout import HEAD, parse_directory, stored_streams, streams_of
+from indextables.splits.rows.layout import HEAD, parse_directory, stored_streams, streams_of
 
 
 def small_table() -> pa.Table:

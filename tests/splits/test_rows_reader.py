@@ -203,7 +203,7 @@ def test_no_columns_at_all() -> None:
 
 
 def test_chunks_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indextables.splits import rows_write
+    from indextables.splits.rows import write as rows_write
 
     monkeypatch.setattr(rows_write, "CHUNK_BYTES", 10_000)
     table = pa.table({"a": pa.array(["x" * (i % 400) for i in range(500)], pa.large_string())})
@@ -220,7 +220,7 @@ def test_schema_metadata_is_kept() -> None:
 
 
 def test_text_beyond_one_arrow_array_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indextables.splits import rows_decode
+    from indextables.splits.rows import decode as rows_decode
 
     monkeypatch.setattr(rows_decode, "MAX_TEXT", 10_000)
     table = pa.table({"a": [f"{i:050d}" + "x" * (i % 40) for i in range(1000)]})

@@ -19,8 +19,8 @@ from indextables.errors import IndexTablesError, PlanningError
 from indextables.expr.bind import bind
 from indextables.expr.evaluate import evaluate
 from indextables.expr.predicate import TRUE
-from indextables.splits.aggregate import aggregate_split
-from indextables.splits.aggregates import (
+from indextables.splits.read.aggregate import aggregate_split
+from indextables.splits.read.partials import (
     DateHistogram,
     Group,
     Histogram,
@@ -30,7 +30,7 @@ from indextables.splits.aggregates import (
     finalize,
     merge,
 )
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 
 ORDERED = ["s", "b", "i8", "i64", "f32", "f64", "dec", "wide", "d", "ts", "ntz", "bin", "txt"]
 NUMBERS = ["i8", "i16", "i32", "i64", "f32", "f64", "dec", "wide"]
@@ -177,7 +177,7 @@ def test_groups_of_a_larger_split(
 def test_counting_coded_groups_reads_no_columns(
     large: tuple[pa.Table, SplitReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indextables.splits import aggregate
+    from indextables.splits.read import aggregate
 
     table, reader = large
     monkeypatch.setattr(aggregate, "_columnar", lambda *_: pytest.fail("columns were read"))

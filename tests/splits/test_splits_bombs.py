@@ -30,16 +30,16 @@ from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.native import crc32c
 from indextables.native._rows_blocks import BlockSet, Spans, require_slots
-from indextables.splits import members
-from indextables.splits.access import count_split, matching_rows, read_split
-from indextables.splits.bundle import INFO, BundleWriter, parse_footer
-from indextables.splits.codes import _HEADER, CodeBuilder, parse_codes
-from indextables.splits.foreign import ForeignRows
-from indextables.splits.hashtable import HashTable, build_hash_table
-from indextables.splits.info import MOST_ROWS, SplitInfo
-from indextables.splits.reader import SplitReader, forget_readers
-from indextables.splits.rows_layout import MAX_CHUNK_ROWS, most_rows
-from indextables.splits.source import SplitRef
+from indextables.splits.format import members
+from indextables.splits.format.bundle import INFO, BundleWriter, parse_footer
+from indextables.splits.format.info import MOST_ROWS, SplitInfo
+from indextables.splits.lookup.codes import _HEADER, CodeBuilder, parse_codes
+from indextables.splits.lookup.hashtable import HashTable, build_hash_table
+from indextables.splits.read.access import count_split, matching_rows, read_split
+from indextables.splits.read.foreign import ForeignRows
+from indextables.splits.read.reader import SplitReader, forget_readers
+from indextables.splits.read.source import SplitRef
+from indextables.splits.rows.layout import MAX_CHUNK_ROWS, most_rows
 from indextables.storage.base import open_store
 
 MOST_BYTES = 32 << 20

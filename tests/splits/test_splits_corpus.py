@@ -14,7 +14,7 @@ from corpus import CORPUS, SCHEMA, Case, corpus_mapping, corpus_table
 from splitkit import write_split
 
 from indextables.expr.querystring import parse_query
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 
 COPIES = 300
 MAPPING = corpus_mapping()

@@ -15,9 +15,9 @@ from splitkit import RANDOM_OPTIONS, finish_split, open_split, random_table
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.expr import ast
 from indextables.expr.bind import bind
-from indextables.splits.access import matching_rows, read_split
-from indextables.splits.reader import SplitReader, forget_readers
-from indextables.splits.source import SplitRef
+from indextables.splits.read.access import matching_rows, read_split
+from indextables.splits.read.reader import SplitReader, forget_readers
+from indextables.splits.read.source import SplitRef
 from indextables.storage.base import Store, open_store
 
 

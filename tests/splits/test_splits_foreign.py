@@ -15,9 +15,9 @@ from indextables.errors import ProtocolError
 from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.log.log import TransactionLog
-from indextables.splits.access import count_split, describe_access, read_split
-from indextables.splits.foreign import ForeignRows, restore
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.access import count_split, describe_access, read_split
+from indextables.splits.read.foreign import ForeignRows, restore
+from indextables.splits.read.reader import SplitReader
 
 TABLES = [
     "01_single_write",

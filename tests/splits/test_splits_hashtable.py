@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indextables.errors import CorruptFileError
-from indextables.splits.hashtable import HashTable, build_hash_table
+from indextables.splits.lookup.hashtable import HashTable, build_hash_table
 
 
 def table_of(raw: bytes, log: list[Any] | None = None) -> HashTable:

@@ -10,7 +10,7 @@ import pytest
 
 from indextables.errors import CorruptFileError, ProtocolError
 from indextables.mapping import DocMapping
-from indextables.splits.info import IndexField, SplitInfo
+from indextables.splits.format.info import IndexField, SplitInfo
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

@@ -40,15 +40,15 @@ from indextables.expr.predicate import (
     conjunction,
     disjunction,
 )
-from indextables.splits.access import (
+from indextables.splits.read.access import (
     count_split,
     describe_access,
     read_split,
 )
-from indextables.splits.access import (
+from indextables.splits.read.access import (
     matching_rows as split_rows,
 )
-from indextables.splits.reader import SplitReader
+from indextables.splits.read.reader import SplitReader
 
 COMPARABLE = [n for n in ALL_TYPES if n not in ("st", "ar", "mp", "nul")]
 

@@ -11,10 +11,10 @@ import pytest
 
 import indextables
 from indextables.config import Config
-from indextables.splits import reader as readers
-from indextables.splits.hashtable import HEAD_BYTES, HashTable
-from indextables.splits.reader import SplitReader, forget_readers
-from indextables.splits.source import TAIL_BYTES
+from indextables.splits.lookup.hashtable import HEAD_BYTES, HashTable
+from indextables.splits.read import reader as readers
+from indextables.splits.read.reader import SplitReader, forget_readers
+from indextables.splits.read.source import TAIL_BYTES
 from indextables.storage.base import open_store
 from indextables.storage.testing import RecordingStore
 from indextables.table.execute import read_task

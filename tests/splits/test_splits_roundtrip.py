@@ -16,8 +16,8 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError, SchemaMismatchError, UnknownColumnError
 from indextables.expr.predicate import TRUE
 from indextables.mapping import DocMapping
-from indextables.splits.access import read_split
-from indextables.splits.writer import SplitWriter
+from indextables.splits.read.access import read_split
+from indextables.splits.write.split_writer import SplitWriter
 
 
 @settings(max_examples=40)
@@ -133,8 +133,8 @@ def test_a_split_needs_rows_and_fitting_batches(tmp_path: Path) -> None:
 
 
 def test_offsets_in_the_log_are_not_needed(tmp_path: Path) -> None:
-    from indextables.splits.reader import SplitReader
-    from indextables.splits.source import SplitRef
+    from indextables.splits.read.reader import SplitReader
+    from indextables.splits.read.source import SplitRef
 
     reader = open_split(pa.table({"a": [1, 2]}), tmp_path)
     again = SplitReader(reader.source.store, SplitRef(reader.path, reader.ref.size), Config())

@@ -17,9 +17,9 @@ from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TextMatch
 from indextables.expr.textmatch import match_rows
 from indextables.mapping import IndexingOptions
-from indextables.splits import queries
-from indextables.splits.access import count_split, matching_rows
-from indextables.splits.reader import SplitReader, as_predicate
+from indextables.splits.lookup import queries
+from indextables.splits.read.access import count_split, matching_rows
+from indextables.splits.read.reader import SplitReader, as_predicate
 
 TEXTS = [
     "the quick brown fox",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from indextables.splits.access import count_split, read_split
-from indextables.splits.reader import SplitReader, forget_readers
+from indextables.splits.read.access import count_split, read_split
+from indextables.splits.read.reader import SplitReader, forget_readers
 from indextables.table import open_table, write_table
 from indextables.table.execute import FEW_SPLITS
 

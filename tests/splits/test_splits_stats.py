@@ -18,7 +18,7 @@ from indextables.config import Config
 from indextables.expr.keys import HASH_KIND, column_key_hashes, key_for_term
 from indextables.mapping import IndexingOptions
 from indextables.native import BinaryFuse8, BinaryFuse16, hash_term
-from indextables.splits import members
+from indextables.splits.format import members
 
 
 def stats_of(column: Any, config: Config | None = None) -> tuple[Any, Any, dict[str, Any]]:

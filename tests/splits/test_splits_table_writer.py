@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from indextables.config import Config
 from indextables.errors import SchemaMismatchError, UnknownColumnError
 from indextables.mapping import DocMapping
-from indextables.splits import table_writer
-from indextables.splits.access import read_split
-from indextables.splits.partitions import escape, partition_array, partition_texts
-from indextables.splits.reader import SplitReader
-from indextables.splits.table_writer import TableWriter
+from indextables.splits.format.partition_values import escape, partition_array, partition_texts
+from indextables.splits.read.access import read_split
+from indextables.splits.read.reader import SplitReader
+from indextables.splits.write import table_writer
+from indextables.splits.write.table_writer import TableWriter
 from indextables.storage.base import Store, open_store
 from indextables.storage.paths import safe_path
 

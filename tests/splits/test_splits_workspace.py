@@ -19,12 +19,12 @@ from splitkit import RANDOM_OPTIONS, finish_split, open_split, random_table
 from indextables.config import Config
 from indextables.expr import ast
 from indextables.expr.bind import bind
-from indextables.splits import workspace as workspaces
-from indextables.splits.access import count_split, matching_rows, read_split
-from indextables.splits.indexfiles import store_tail
-from indextables.splits.reader import SplitReader, forget_readers
-from indextables.splits.source import SplitRef
-from indextables.splits.workspace import Workspace
+from indextables.splits.read import workspace as workspaces
+from indextables.splits.read.access import count_split, matching_rows, read_split
+from indextables.splits.read.indexfiles import store_tail
+from indextables.splits.read.reader import SplitReader, forget_readers
+from indextables.splits.read.source import SplitRef
+from indextables.splits.read.workspace import Workspace
 from indextables.storage.base import open_store
 from indextables.storage.testing import RecordingStore
 from indextables.storage.workfolders import PREFIX
@@ -124,8 +124,8 @@ def test_the_folder_goes_with_the_process(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from indextables.storage.base import open_store\n"
-        "from indextables.splits.reader import SplitReader\n"
-        "from indextables.splits.source import SplitRef\n"
+        "from indextables.splits.read.reader import SplitReader\n"
+        "from indextables.splits.read.source import SplitRef\n"
         "from indextables.expr import ast\n"
         f"ref = SplitRef({reader.path!r}, {reader.ref.size})\n"
         f"reader = SplitReader.open(open_store({str(tmp_path)!r}), ref)\n"

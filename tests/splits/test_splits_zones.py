@@ -16,10 +16,8 @@ from indextables.errors import CorruptFileError
 from indextables.expr.bind import bind
 from indextables.expr.evaluate import evaluate
 from indextables.mapping import IndexingOptions
-from indextables.splits.access import count_split, matching_rows
-from indextables.splits.coded import look_up
-from indextables.splits.reader import SplitReader
-from indextables.splits.zones import (
+from indextables.splits.lookup.coded import look_up
+from indextables.splits.lookup.zones import (
     ZONE_ROWS,
     ZoneBuilder,
     double_key,
@@ -27,6 +25,8 @@ from indextables.splits.zones import (
     parse_zones,
     rows_of,
 )
+from indextables.splits.read.access import count_split, matching_rows
+from indextables.splits.read.reader import SplitReader
 
 ROWS = 3 * ZONE_ROWS + 100
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from indextables.columnindex.paths import sidecar_path
+from indextables.columnindex.layout import sidecar_path
 from indextables.errors import UnsafePathError
-from indextables.log.versions import checkpoint_path, part_name, state_dir, version_path
+from indextables.log.read.versions import checkpoint_path, part_name, state_dir, version_path
 from indextables.storage.base import Store, open_store
 from indextables.storage.deleting import (
     UNCOMMITTED,
@@ -22,7 +22,7 @@ from indextables.storage.deleting import (
     sift,
 )
 from indextables.storage.paths import temporary_name
-from indextables.xref.paths import xref_path
+from indextables.xref.layout import xref_path
 
 PLACES = {
     Kind.SPLIT: ["part-0-abc.split", "day=mon/h=a%2F..%2F../x.split", "a b/ü.split"],

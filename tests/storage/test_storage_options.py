@@ -12,7 +12,7 @@ import pytest
 
 from indextables.errors import ConfigError, IndexTablesError, UnsupportedStoreError
 from indextables.storage import open_store, redact, resolve_options
-from indextables.storage.options import scheme_of
+from indextables.storage.client_options import scheme_of
 from indextables.storage.redaction import is_clean, secrets_of
 
 S3_CONF = {

@@ -8,7 +8,7 @@ import pytest
 
 import indextables
 from indextables.errors import PlanningError, UnknownColumnError
-from indextables.splits.aggregates import DateHistogram, Histogram, Ranges
+from indextables.splits.read.partials import DateHistogram, Histogram, Ranges
 
 DATA = pa.table(
     {

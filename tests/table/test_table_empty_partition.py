@@ -11,7 +11,7 @@ import pytest
 
 import indextables
 from indextables.errors import CorruptFileError
-from indextables.log import cache
+from indextables.log.read import cache
 from indextables.maintenance.drop import drop_partitions
 
 VALUES = ["", None, "a", " ", "__HIVE", "b"]
@@ -122,7 +122,7 @@ def test_an_empty_text_is_no_number(tmp_path: Path) -> None:
     """Only a foreign writer makes one: nothing is decided by it, and reading says what is wrong."""
     from dataclasses import replace
 
-    from indextables.log.transaction import Transaction
+    from indextables.log.commit.transaction import Transaction
 
     path = str(tmp_path / "t")
     indextables.write(pa.table({"p": [1], "n": [1]}), path, partition_by=["p"])

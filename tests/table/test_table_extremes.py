@@ -18,7 +18,7 @@ from indextables import col
 from indextables.columnindex.predicates import _is_single
 from indextables.errors import EvaluationError, IndexTablesError, PlanningError
 from indextables.expr.predicate import Column, Compare, Op
-from indextables.splits.aggregates import DateHistogram, Histogram, Ranges
+from indextables.splits.read.partials import DateHistogram, Histogram, Ranges
 
 INF, NAN = math.inf, math.nan
 LOW, HIGH = -(2**63), 2**63 - 1

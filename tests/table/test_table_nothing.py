@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import indextables
 from indextables.cli.main import cli
-from indextables.splits.reader import forget_readers
+from indextables.splits.read.reader import forget_readers
 
 SCHEMA = pa.schema(
     {

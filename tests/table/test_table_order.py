@@ -19,7 +19,7 @@ from indextables.config import Config
 from indextables.errors import CommitConflictError, SchemaMismatchError, TableExistsError
 from indextables.expr.filters import EqualTo, IsNull
 from indextables.log.log import TransactionLog
-from indextables.splits.writer import SplitWriter
+from indextables.splits.write.split_writer import SplitWriter
 from indextables.sql.executor import execute
 from indextables.table.order import WriteOrder
 

@@ -22,8 +22,8 @@ from servers.counting_s3 import Remote, Report
 from servers.launch import Backend, start_counting
 
 import indextables
-from indextables.log import cache as log_cache
-from indextables.splits.reader import forget_readers
+from indextables.log.read import cache as log_cache
+from indextables.splits.read.reader import forget_readers
 from indextables.xref.cache import shared_cache
 
 ROWS, SPLITS = 24_000, 12

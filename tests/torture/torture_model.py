@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.log.actions import CommitInfo
-from indextables.log.codec import decode_actions
-from indextables.log.versions import LOG_DIR
+from indextables.log.actions.codec import decode_actions
+from indextables.log.read.versions import LOG_DIR
 from indextables.storage.base import Store
 from indextables.storage.wrapped import WrappedStore
 

@@ -21,16 +21,16 @@ from torture_steps import Actor, compare
 from torture_turns import ActorStore, Turns, faults, repeatable
 
 from indextables import maintenance
-from indextables.columnindex.access import forget_indexes
+from indextables.columnindex.using import forget_indexes
 from indextables.config import Config
 from indextables.errors import IndexTablesError
-from indextables.log import cache
-from indextables.log.loader import reachable_versions
 from indextables.log.log import TransactionLog
-from indextables.log.snapshot import TABLE_MAPPING
-from indextables.log.versions import list_log
+from indextables.log.read import cache
+from indextables.log.read.loader import reachable_versions
+from indextables.log.read.snapshot import TABLE_MAPPING
+from indextables.log.read.versions import list_log
 from indextables.mapping import DocMapping, IndexingOptions
-from indextables.splits.reader import forget_readers
+from indextables.splits.read.reader import forget_readers
 from indextables.storage.base import Store, open_store
 from indextables.storage.memory import clear_memory
 from indextables.storage.testing import CrashError

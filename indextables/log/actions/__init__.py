@@ -1,0 +1,43 @@
+"""The actions of the log as data, and their bytes: what every version file says."""
+
+from indextables.log.actions.types import (
+    ACTION_TYPES,
+    NULL_PARTITION,
+    Action,
+    AddFile,
+    AddXRef,
+    CommitInfo,
+    DefineIndex,
+    DropIndex,
+    IndexBlocks,
+    IndexFile,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    RemoveXRef,
+    SkipFile,
+    Txn,
+    UnknownActions,
+    parse_action,
+)
+
+__all__ = [
+    "ACTION_TYPES",
+    "NULL_PARTITION",
+    "Action",
+    "AddFile",
+    "AddXRef",
+    "CommitInfo",
+    "DefineIndex",
+    "DropIndex",
+    "IndexBlocks",
+    "IndexFile",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "RemoveXRef",
+    "SkipFile",
+    "Txn",
+    "UnknownActions",
+    "parse_action",
+]

@@ -1,0 +1,1 @@
+"""A version written whole: JSON parts, or an Avro state of manifests."""

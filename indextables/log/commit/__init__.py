@@ -1,0 +1,1 @@
+"""From a transaction to a version file, against other writers."""

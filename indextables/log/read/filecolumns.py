@@ -1,0 +1,265 @@
+"""The live entries of some segments as columns: joined when first asked for, then kept.
+
+Columns have one value per live file, in one order (segments in turn); entries behind a mask are
+left out. No call copies a column that is already there. ``derive`` is for what is costly to
+compute per file: results are remembered per segment, so that a snapshot which grew out of this one
+computes only its new files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.log.actions import AddFile
+from indextables.log.read.columns import (
+    UNKNOWN,
+    Int64s,
+    Mask,
+    Segment,
+    StringColumn,
+    hash_paths,
+    partition_text,
+)
+
+T = TypeVar("T")
+
+
+class FileColumns:
+    """Columns over the live entries of segments; safe to share between threads."""
+
+    def __init__(
+        self, segments: Sequence[Segment] = (), live: Sequence[Mask | None] | None = None
+    ) -> None:
+        self.segments = tuple(segments)
+        self.live = tuple(live) if live is not None else (None,) * len(self.segments)
+        self.derived: dict[Any, Any] = {}
+        self.lock = threading.RLock()
+        self._kept: dict[Any, Any] = {}
+
+    @property
+    def num_files(self) -> int:
+        return sum(self.live_counts())
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def file(self, i: int) -> AddFile:
+        segment, row = self._locate(i)
+        return segment.add(row)
+
+    def path(self, i: int) -> str:
+        segment, row = self._locate(i)
+        return segment.path(row)
+
+    def index_of(self, path: str) -> int | None:
+        """The number of the live file with this path."""
+        found = int(self.indices_of([path])[0])
+        return None if found < 0 else found
+
+    def indices_of(self, paths: Sequence[str]) -> Int64s:
+        """The numbers of the live files with these paths, -1 where there is none."""
+        found = np.full(len(paths), -1, np.int64)
+        hashes = hash_paths(paths)
+        for k, segment in enumerate(self.segments):
+            rows = segment.find(paths, hashes)
+            hit = np.flatnonzero(rows >= 0)
+            if not len(hit):
+                continue
+            mask, start = self.live[k], self._starts()[k]
+            if mask is None:
+                found[hit] = start + rows[hit]
+                continue
+            hit = hit[mask[rows[hit]]]
+            found[hit] = start + np.searchsorted(self._live_rows(k), rows[hit])
+        return found
+
+    def _locate(self, i: int) -> tuple[Segment, int]:
+        n = self.num_files
+        if not -n <= i < n:
+            raise IndexError(f"file {i} of {n}")
+        i %= n
+        k = int(np.searchsorted(self._starts(), i, side="right")) - 1
+        within = i - int(self._starts()[k])
+        row = within if self.live[k] is None else int(self._live_rows(k)[within])
+        return self.segments[k], row
+
+    def live_counts(self) -> list[int]:
+        """Live files of each segment."""
+        return self._keep(
+            "live_counts",
+            lambda: [
+                s.n if mask is None else int(np.count_nonzero(mask))
+                for s, mask in zip(self.segments, self.live, strict=True)
+            ],
+        )
+
+    def _starts(self) -> Int64s:
+        """Where each segment's live files start; empty segments share their start."""
+        return self._keep(
+            "starts", lambda: np.cumsum([0, *self.live_counts()], dtype=np.int64)[:-1]
+        )
+
+    def _live_rows(self, k: int) -> Int64s:
+        mask = self.live[k]
+        assert mask is not None
+        return self._keep(("live_rows", k), lambda: np.flatnonzero(mask))
+
+    # -- columns --------------------------------------------------------------------------------
+
+    @property
+    def paths(self) -> Any:
+        """Paths as a ``pyarrow.LargeStringArray``."""
+        column = self._text_column("path")
+        if column is None:
+            return pa.array([], pa.large_string())
+        return self._keep("paths", column.to_arrow)
+
+    @property
+    def sizes(self) -> Int64s:
+        return self.int_column("size")
+
+    @property
+    def num_records(self) -> Int64s:
+        return self.int_column("numRecords")
+
+    @property
+    def modification_times(self) -> Int64s:
+        return self.int_column("modificationTime")
+
+    @property
+    def footer_starts(self) -> Int64s:
+        return self.int_column("footerStartOffset")
+
+    @property
+    def footer_ends(self) -> Int64s:
+        return self.int_column("footerEndOffset")
+
+    def int_column(self, name: str) -> Int64s:
+        """Any integer field by its name in the log; ``UNKNOWN`` (-1) where absent."""
+        return self._keep(("int", name), lambda: self._join_ints(lambda s: s.ints(name)))
+
+    def partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+        """Partition values, dictionary-coded: codes and the distinct texts (``None`` is NULL)."""
+        return self._keep(("codes", column), lambda: self._partition_codes(column))
+
+    def stat_column(self, which: str, column: str) -> StringColumn | None:
+        """Minimum or maximum texts of a column; ``None`` when no file has one."""
+        name = {"min": "minValues", "max": "maxValues"}[which]
+        return self._keep(
+            (name, column), lambda: self._join_texts(lambda s: s.map_texts(name, column))
+        )
+
+    def stats_counts(self, kind: str, column: str) -> Int64s | None:
+        """``nullCount`` or ``nanCount`` of a column, -1 where a file does not say."""
+        return self._keep((kind, column), lambda: self._stats_counts(kind, column))
+
+    @property
+    def stat_columns(self) -> frozenset[str]:
+        """Columns that have a minimum or a maximum in some file."""
+        return self._keep(
+            "stat_columns",
+            lambda: frozenset(
+                key
+                for segment in self.segments
+                for name in ("minValues", "maxValues")
+                for key in segment.map_keys(name)
+            ),
+        )
+
+    def map_keys(self, name: str) -> list[str]:
+        """The keys that occur in a map field (``partitionValues``, ``minValues``, ...)."""
+        return list(dict.fromkeys(key for s in self.segments for key in s.map_keys(name)))
+
+    def map_column(self, name: str, key: str) -> StringColumn:
+        """One key of a map field as texts."""
+        found = self._keep((name, key), lambda: self._join_texts(lambda s: s.map_texts(name, key)))
+        return StringColumn.nulls(self.num_files) if found is None else found
+
+    def map_present(self, name: str) -> npt.NDArray[np.uint8]:
+        """Which files have a map field at all."""
+        return self._join_arrays([s.map_present(name) for s in self.segments])
+
+    def raw_lists(self, name: str) -> StringColumn:
+        """A list field in its Avro form."""
+        found = self._join_texts(lambda s: s.raw_lists(name))
+        return StringColumn.nulls(self.num_files) if found is None else found
+
+    def derive(self, key: Any, build: Callable[[Segment], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """``build`` of every segment, joined over the live files; remembered per segment."""
+        return self._keep(
+            ("derive", key),
+            lambda: self._join_arrays([s.derive(key, build) for s in self.segments]),
+        )
+
+    # -- joining --------------------------------------------------------------------------------
+
+    def _keep(self, key: Any, build: Callable[[], T]) -> T:
+        if key not in self._kept:
+            with self.lock:
+                if key not in self._kept:
+                    self._kept[key] = build()
+        found: T = self._kept[key]
+        return found
+
+    def _join_arrays(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        parts = [a if mask is None else a[mask] for a, mask in zip(arrays, self.live, strict=True)]
+        if not parts:
+            return np.zeros(0, np.int64)
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        joined.flags.writeable = False
+        return joined
+
+    def _join_ints(self, column: Callable[[Segment], Int64s]) -> Int64s:
+        return self._join_arrays([column(segment) for segment in self.segments])
+
+    def _join_texts(self, column: Callable[[Segment], StringColumn | None]) -> StringColumn | None:
+        parts = [column(segment) for segment in self.segments]
+        if all(part is None for part in parts):
+            return None
+        whole = [
+            StringColumn.nulls(segment.n) if part is None else part
+            for part, segment in zip(parts, self.segments, strict=True)
+        ]
+        masked = [
+            part if mask is None else part.take(self._live_rows(k))
+            for k, (part, mask) in enumerate(zip(whole, self.live, strict=True))
+        ]
+        return StringColumn.concat(masked)
+
+    def _text_column(self, name: str) -> StringColumn | None:
+        return self._keep(("text", name), lambda: self._join_texts(lambda s: s.texts(name)))
+
+    def distinct(self, name: str) -> list[str]:
+        """The texts of a field that occur in the segments, dead entries included."""
+        return list(dict.fromkeys(text for s in self.segments for text in s.distinct(name)))
+
+    def text_column(self, name: str) -> StringColumn:
+        """Any text field by its name in the log."""
+        found = self._text_column(name)
+        return StringColumn.nulls(self.num_files) if found is None else found
+
+    def _stats_counts(self, kind: str, column: str) -> Int64s | None:
+        parts = [segment.counts(kind, column) for segment in self.segments]
+        if all(part is None for part in parts):
+            return None
+        return self._join_arrays(
+            [
+                np.full(segment.n, UNKNOWN, np.int64) if part is None else part
+                for part, segment in zip(parts, self.segments, strict=True)
+            ]
+        )
+
+    def _partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+        numbers: dict[str | None, int] = {}
+        arrays = []
+        for segment in self.segments:
+            codes, texts = segment.map_codes("partitionValues", column)
+            known = [numbers.setdefault(partition_text(t), len(numbers)) for t in texts]
+            arrays.append(np.array(known, np.int32)[codes])
+        joined = self._join_arrays(arrays) if arrays else np.zeros(0, np.int32)
+        return joined, list(numbers)

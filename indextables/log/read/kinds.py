@@ -1,0 +1,72 @@
+"""What kind of table a log describes, and whether this release can read it.
+
+The log says which splits are live; what a split holds depends on the kind of table. The splits of
+a *companion* table of JVM IndexTables hold an index only, and the rows stay in a Delta, Iceberg or
+Parquet table. Read as an ordinary table it would have the right number of rows, every value NULL
+and no match for any filter. Its protocol is the one of ordinary tables, so the protocol does not
+keep anybody away; this module does.
+
+``kind_of`` names the kind and ``READABLE`` lists the kinds that can be read: who teaches this
+release another kind adds it there. What nobody knows is refused, never read as if it were known.
+"""
+
+from __future__ import annotations
+
+from indextables.errors import ProtocolError
+from indextables.log.actions import Metadata
+from indextables.log.read.columns import Segment
+from indextables.log.read.snapshot import Snapshot
+
+ORDINARY = "ordinary"
+COMPANION = "companion"
+READABLE = frozenset((ORDINARY,))
+
+COMPANION_ENABLED = "indextables.companion.enabled"
+_PROVIDERS = frozenset(("indextables", "tantivy4spark"))
+_COMPANION_LISTS = ("companionSourceFiles",)
+_COMPANION_TEXTS = ("companionFastFieldMode",)
+
+
+def kind_of(snapshot: Snapshot) -> str:
+    """``ordinary``, ``companion``, or the name of a format nobody here knows."""
+    metadata = snapshot.metadata
+    if metadata.format_provider.lower() not in _PROVIDERS:
+        return metadata.format_provider
+    if _is_companion(metadata) or any(map(_has_companion_splits, snapshot.segments)):
+        return COMPANION
+    return ORDINARY
+
+
+def check_kind(snapshot: Snapshot, path: str) -> None:
+    """Refuse a table whose kind this release does not read."""
+    kind = kind_of(snapshot)
+    if kind in READABLE:
+        return
+    if kind == COMPANION:
+        raise ProtocolError(
+            "the table is a companion of another table: its splits hold an index, not the rows",
+            path=path,
+            version=snapshot.version,
+            hint="Read the table it was built for, or this one with JVM IndexTables; this release "
+            "cannot read companion tables",
+        )
+    raise ProtocolError(
+        f"the table has the format '{kind}', which this release does not know",
+        path=path,
+        version=snapshot.version,
+        hint="Read it with the program that wrote it",
+    )
+
+
+def _is_companion(metadata: Metadata) -> bool:
+    return metadata.configuration.get(COMPANION_ENABLED, "").strip().lower() == "true"
+
+
+def _has_companion_splits(segment: Segment) -> bool:
+    return segment.derive("companion splits", _names_sources)
+
+
+def _names_sources(segment: Segment) -> bool:
+    lists = (segment.raw_lists(name) for name in _COMPANION_LISTS)
+    texts = (segment.texts(name) for name in _COMPANION_TEXTS)
+    return any(column is not None for column in (*lists, *texts))

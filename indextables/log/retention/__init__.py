@@ -1,0 +1,1 @@
+"""Which files of a log nobody needs any more, and deleting them."""

@@ -1,0 +1,61 @@
+"""How the kept splits will be read: by a column index, by the search index, or by a scan.
+
+The choice itself belongs to the reader of a split, which sees what the split really holds. Here
+is what can be expected from the log alone, once for each residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.expr.predicate import TRUE, Predicate
+from indextables.mapping import DocMapping
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedAccess:
+    """``kind`` is ``column_index``, ``search`` or ``scan``."""
+
+    kind: str
+    detail: str
+
+
+def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
+    """The way splits with this residual are likely to be read."""
+    if predicate == TRUE:
+        return ExpectedAccess("scan", "all rows")
+    indexed = _indexed_columns(snapshot, predicate)
+    if indexed:
+        return ExpectedAccess("column_index", f"column index of {', '.join(indexed)}")
+    mapping: DocMapping | None = snapshot.table_mapping
+    if mapping is None:
+        return ExpectedAccess("scan", "no document mapping in the log")
+    from indextables.splits.read.access import describe_access
+
+    found = describe_access(mapping, predicate)
+    return ExpectedAccess(found.kind, found.detail)
+
+
+def _indexed_columns(snapshot: Any, predicate: Predicate) -> list[str]:
+    """Columns with a defined index that a conjunct of the predicate can use."""
+    definitions = getattr(getattr(snapshot, "indexes", None), "definitions", {})
+    if not definitions:
+        return []
+    from indextables.columnindex.predicates import extract_indexable
+
+    return [f.column for f in extract_indexable(predicate) if f.column in definitions]
+
+
+def index_lines(plan: Any, group: Any) -> list[str]:
+    """What column indexes find in the splits of a residual, where they are few enough to ask."""
+    planner = plan.planner
+    store = planner.target.store
+    if store is None or len(group.positions) > planner.config["columnIndex.driverLookup.maxSplits"]:
+        return []
+    from indextables.columnindex.using import explain_rows
+    from indextables.planner.tasks import index_refs, split_refs
+
+    splits = split_refs(plan.snapshot, plan.selection[group.positions].tolist())
+    refs = index_refs(plan.snapshot, splits)
+    return explain_rows(store, splits, group.predicate, refs, planner.config)

@@ -1,0 +1,117 @@
+"""The cross-reference stage: ask a router which candidate splits can hold the asked terms.
+
+The planner knows a router only by this protocol. A router may drop a split only when its filter
+proves that the predicate has no row there; splits it does not cover it keeps. The stage is left
+out when it is switched off, when there is no router, or when so few candidates are left that
+opening them is cheaper than asking. What is cheaper the router knows, as it knows how large its
+files are and whether they are loaded; ``xref.query.minSplitsForXRef`` overrules it when it is set,
+and decides for routers without an opinion.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError, PlanningError
+from indextables.expr.predicate import TRUE, Predicate
+from indextables.planner.stages.verdict import Int64s, Selection
+
+LEAST = "xref.query.minSplitsForXRef"
+
+
+class RouteResult(Protocol):
+    """``keep[j]`` is 0 when candidate ``j`` cannot match; ``report`` says how that was found."""
+
+    @property
+    def keep(self) -> npt.NDArray[Any]: ...
+    @property
+    def report(self) -> Any: ...
+
+
+class XRefRouter(Protocol):
+    """Whoever holds the cross-references of a table."""
+
+    def route(self, snapshot: Any, candidates: Int64s, predicate: Predicate) -> RouteResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The stage's outcome."""
+
+    selection: Selection | None
+    columns: tuple[str, ...]
+    detail: str
+    seconds: float
+
+
+def skip_reason(
+    router: XRefRouter | None,
+    config: Config,
+    snapshot: Any,
+    selection: Selection | None,
+    predicate: Predicate,
+) -> str | None:
+    """Why the stage does not run; ``None`` when it does."""
+    candidates = snapshot.num_files if selection is None else len(selection)
+    if router is None:
+        return "no cross-references"
+    if not config["xref.query.enabled"]:
+        return "switched off"
+    if candidates == 0:
+        return "no candidates"
+    if predicate == TRUE:
+        return "nothing left to ask"
+    weigh = getattr(router, "too_dear", None)
+    if weigh is not None and not config.is_set(LEAST):
+        chosen = np.arange(candidates) if selection is None else selection.astype(np.int64)
+        reason: str | None = weigh(snapshot, chosen, predicate)
+        return reason
+    least = config[LEAST]
+    return f"{candidates} candidates, fewer than {least}" if candidates < least else None
+
+
+def route(
+    router: XRefRouter,
+    snapshot: Any,
+    questions: list[tuple[Predicate, Int64s]],
+    config: Config,
+) -> Routed:
+    """Ask about each group of candidates what is left to check in it.
+
+    Groups with nothing left are kept unasked; a failure keeps every split unless the settings
+    want it raised.
+    """
+    start = time.perf_counter()
+    kept: list[Int64s] = []
+    columns: dict[str, None] = {}
+    details: dict[str, None] = {}
+    for predicate, candidates in questions:
+        if predicate == TRUE:
+            kept.append(candidates)
+            continue
+        try:
+            result = router.route(snapshot, candidates, predicate)
+        except (IndexTablesError, MemoryError) as error:
+            if not config["xref.query.fallbackOnError"]:
+                raise
+            details[f"failed, kept all: {error}"] = None
+            kept.append(candidates)
+            continue
+        kept.append(candidates[_mask(result, len(candidates))])
+        columns.update(dict.fromkeys(getattr(result.report, "columns", ())))
+        details[str(getattr(result.report, "detail", ""))] = None
+    selection = np.sort(np.concatenate(kept)).astype(np.int32)
+    return Routed(selection, tuple(columns), "; ".join(details), time.perf_counter() - start)
+
+
+def _mask(result: RouteResult, count: int) -> npt.NDArray[np.bool_]:
+    keep = np.asarray(result.keep, bool)
+    if keep.shape != (count,):
+        raise PlanningError(f"a router judged {len(keep)} of {count} candidates")
+    return keep

@@ -1,0 +1,1 @@
+"""What runs in Spark's driver: the session, planning, writing, answers to the Java side."""

@@ -1,0 +1,175 @@
+"""One scan as Spark asks for it, planned in the driver.
+
+Which filters are *accepted* (Spark then never checks them again) is decided leaf by leaf. A filter
+of comparisons, lists, null tests and patterns is accepted, the reader being exact for those. An
+expression that Spark can compute is left to Spark, and still prunes. A filter with a text search
+must be accepted whole, because nobody else can decide it; one that cannot is an error now, at
+planning, never a wrong row later.
+
+Tasks check what the log has not proved: the residual, with everything left to Spark taken as true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from indextables.config import parse_int
+from indextables.errors import PlanningError
+from indextables.expr.evaluate import can_evaluate
+from indextables.expr.predicate import (
+    TRUE,
+    And,
+    Or,
+    Predicate,
+    TextMatch,
+    Undecided,
+    conjunction,
+    disjunction,
+    leaves,
+)
+from indextables.planner import Plan, Planner
+from indextables.planner.tasks import SplitTask
+from indextables.spark.driver.packing import packed
+from indextables.spark.driver.request import Access, access
+from indextables.spark.driver.tables import SHARED, OpenTable
+
+INDEX_ALL = "_indexall"
+SCORE = "_score"
+VIRTUAL = (INDEX_ALL, SCORE)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the Java side sends with every question."""
+
+    body: Mapping[str, Any]
+
+    @cached_property
+    def access(self) -> Access:
+        return access(self.body["options"], self.body.get("session"))
+
+    @property
+    def version(self) -> int | None:
+        found = self.body.get("version")
+        return None if found is None else as_version(found)
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        found = self.body.get("timestampMicros")
+        return None if found is None else int(found) // 1000
+
+    @property
+    def filters(self) -> list[dict[str, Any]]:
+        return [with_every_field(node) for node in self.body.get("filters", ())]
+
+    def table(self) -> OpenTable:
+        return SHARED.table(self.access, self.version, self.timestamp_ms)
+
+
+def as_version(value: Any) -> int:
+    """A version as SQL or an option spells it."""
+    try:
+        return parse_int(value)
+    except (ValueError, TypeError):
+        raise PlanningError(f"'{value}' is not a version of a table") from None
+
+
+def with_every_field(node: Any) -> Any:
+    """The expression with the column ``_indexall`` spelled as "every field"."""
+    if not isinstance(node, dict):
+        return node
+    if node.get("op") == "attr" and node["name"] == [INDEX_ALL]:
+        return {"op": "lit", "type": "string", "value": "*"}
+    if "children" in node:
+        return {**node, "children": [with_every_field(child) for child in node["children"]]}
+    return node
+
+
+class Scan:
+    """The filters, columns and limit of one scan over one version of a table."""
+
+    def __init__(self, request: Request, parallelism: int | None = None) -> None:
+        self.request = request
+        self.table = request.table()
+        self.planner = Planner(
+            self.table,
+            time_zone=request.body.get("timeZone", "UTC"),
+            case_sensitive=bool(request.body.get("caseSensitive")),
+            parallelism=parallelism,
+        )
+
+    @cached_property
+    def fixed(self) -> Predicate:
+        """The predicate fixed at load, which the reader must decide alone."""
+        where = self.table.config["read.where"]
+        predicate = TRUE if where is None else self.planner.bind(where)
+        if not can_evaluate(predicate):
+            raise PlanningError(f"cannot evaluate {predicate!r}", hint="Rewrite read.where")
+        return predicate
+
+    @cached_property
+    def predicates(self) -> list[Predicate]:
+        """Each of Spark's filters, bound."""
+        return [self.planner.bind(node) for node in self.request.filters]
+
+    @cached_property
+    def accepted(self) -> list[bool]:
+        """For each filter: will the reader decide it alone?"""
+        return [_is_accepted(predicate) for predicate in self.predicates]
+
+    @property
+    def decides_all(self) -> bool:
+        return all(self.accepted)
+
+    def plan(self, columns: Sequence[str] | None = None, limit: int | None = None) -> Plan:
+        """The splits this scan needs."""
+        whole = conjunction([self.fixed, *self.predicates])
+        return self.planner.plan(whole, columns, limit)
+
+    def tasks(self, plan: Plan) -> list[SplitTask]:
+        """The plan's tasks, checking only what is ours to check."""
+        ours = {
+            leaf
+            for predicate, accepted in zip(self.predicates, self.accepted, strict=True)
+            if accepted
+            for leaf in leaves(predicate)
+        } | set(leaves(self.fixed))
+        found = [replace(t, predicate=without_others(t.predicate, ours)) for t in plan.tasks]
+        asked = str(self.table.config["read.splitsPerTask"]).strip().lower()
+        if asked != "auto":
+            return found
+        return packed(found, self.planner.parallelism, self.share(plan.columns))
+
+    def share(self, columns: Sequence[str] | None) -> float:
+        """About which part of a split's bytes a scan of these columns reads."""
+        if columns is None:
+            return 1.0
+        return min(1.0, (len(columns) + 1) / (len(self.table.snapshot.schema) + 1))
+
+
+def _is_accepted(predicate: Predicate) -> bool:
+    found = list(leaves(predicate))
+    undecided = [leaf for leaf in found if isinstance(leaf, Undecided)]
+    if not undecided:
+        return True
+    if not any(isinstance(leaf, TextMatch) for leaf in found):
+        return False
+    if can_evaluate(predicate):
+        return True
+    parts = ", ".join(sorted({leaf.text for leaf in undecided}))
+    raise PlanningError(
+        f"a text search cannot be combined with {parts}",
+        hint="Join the two with AND, or search in a subquery and filter its result",
+    )
+
+
+def without_others(predicate: Predicate, ours: set[Any]) -> Predicate:
+    """The predicate with each undecided leaf that is not ours taken as true."""
+    if isinstance(predicate, And):
+        return conjunction([without_others(child, ours) for child in predicate.children])
+    if isinstance(predicate, Or):
+        return disjunction([without_others(child, ours) for child in predicate.children])
+    return TRUE if isinstance(predicate, Undecided) and predicate not in ours else predicate

@@ -1,0 +1,78 @@
+"""Open tables of this process: logs stay open, so their snapshots stay warm."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.config import Config
+from indextables.log.log import TransactionLog
+from indextables.log.read.snapshot import Snapshot
+from indextables.spark.driver.request import Access
+from indextables.storage.base import Store, open_store, resolve_options
+from indextables.storage.diskcache import cached
+
+MOST_OPEN = 64
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table at one version, as the planner takes it."""
+
+    snapshot: Snapshot
+    config: Config
+    path: str
+    storage_options: dict[str, Any] = field(default_factory=dict)
+    store: Any = None
+
+
+class Tables:
+    """The logs in use, the least recently used closed first."""
+
+    def __init__(self) -> None:
+        self._logs: OrderedDict[tuple[Any, ...], TransactionLog] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def log(self, access: Access) -> TransactionLog:
+        """The log of a table; ``TableNotFoundError`` when there is none."""
+        with self._lock:
+            found = self._logs.get(access.key)
+            if found is not None:
+                self._logs.move_to_end(access.key)
+                return found
+        opened = TransactionLog.open(
+            access.path, storage_options=access.storage_options, config=access.config
+        )
+        with self._lock:
+            self._logs[access.key] = opened
+            while len(self._logs) > MOST_OPEN:
+                self._logs.popitem(last=False)
+        return opened
+
+    def exists(self, access: Access) -> bool:
+        """Is there a table?"""
+        return TransactionLog.exists(
+            access.path, storage_options=access.storage_options, config=access.config
+        )
+
+    def table(self, access: Access, version: int | None = None, timestamp: Any = None) -> OpenTable:
+        """The table at a version or moment; the settings decide where neither is given."""
+        log = self.log(access)
+        if version is None and timestamp is None:
+            version = log.config["read.version"]
+            timestamp = log.config["read.timestamp"]
+        snapshot = log.snapshot(version=version, timestamp=timestamp)
+        return OpenTable(snapshot, log.config, access.path, dict(access.storage_options), log.store)
+
+
+SHARED = Tables()
+
+
+def worker_store(access: Access) -> Store:
+    """The store of a table in a task, behind the disk cache where that helps."""
+    config = access.config
+    given = {"spark.indextables." + k: v for k, v in config.raw().items()}
+    options = resolve_options(access.path, access.storage_options, given)
+    return cached(open_store(access.path, options), config)

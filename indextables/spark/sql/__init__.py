@@ -1,0 +1,1 @@
+"""Our additions to Spark SQL: operators and functions."""

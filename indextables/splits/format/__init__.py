@@ -1,0 +1,1 @@
+"""What a split is made of: container, footer, members, fields, partition values."""

@@ -1,0 +1,1 @@
+"""From a predicate to row numbers: index terms, hash tables, codes, zones."""

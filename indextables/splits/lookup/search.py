@@ -1,0 +1,140 @@
+"""Running nodes: from questions to row numbers.
+
+Row numbers come out ascending. Handing one hit to Python costs ten times more than finding it, so:
+counting never makes hits; a query that matches more than half of the rows is turned round and the
+few others are taken away; and where a hash table has left only a handful of candidates, the rest of
+a conjunction is not run at all but verified on those rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.expr.keys import HASH_KIND
+from indextables.native import hash_terms
+from indextables.splits.lookup.hashtable import HashTable
+from indextables.splits.lookup.nodes import (
+    All,
+    Both,
+    Either,
+    Hash,
+    Index,
+    Node,
+    Nothing,
+    Spans,
+    needs_of,
+    negate,
+)
+from indextables.splits.lookup.zones import rows_of
+from indextables.splits.read.workspace import LazyIndex, parts_of, run
+
+FEW_ROWS = 4096
+
+Rows = NDArray[np.uint32]
+
+
+class IndexSearch:
+    """Runs nodes against one index, which is opened by the first that needs it."""
+
+    def __init__(
+        self, index: LazyIndex, num_rows: int, tables: Callable[[str], HashTable], path: str
+    ) -> None:
+        self._index = index
+        self._num_rows = num_rows
+        self._tables = tables
+        self._path = path
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def rows(self, node: Node) -> tuple[Rows, bool]:
+        """(rows of the node, whether every part of it was run)."""
+        if isinstance(node, All):
+            return np.arange(self._num_rows, dtype=np.uint32), True
+        if isinstance(node, Nothing):
+            return np.empty(0, np.uint32), True
+        if isinstance(node, Hash):
+            return self._hash_rows(node), True
+        if isinstance(node, Spans):
+            return rows_of(np.array(node.zones, np.int64), self._num_rows), True
+        if isinstance(node, Index):
+            return self._query_rows(node), True
+        return self._both(node) if isinstance(node, Both) else self._either(node)
+
+    def _both(self, node: Both) -> tuple[Rows, bool]:
+        ordered = sorted(node.children, key=lambda c: (isinstance(c, Index), isinstance(c, Spans)))
+        found, complete = self.rows(ordered[0])
+        for child in ordered[1:]:
+            if len(found) <= FEW_ROWS:
+                return found, False
+            more, known = self.rows(child)
+            found = np.intersect1d(found, more, assume_unique=True)
+            complete = complete and known
+        return found, complete
+
+    def _either(self, node: Either) -> tuple[Rows, bool]:
+        parts = [self.rows(child) for child in node.children]
+        rows = np.unique(np.concatenate([p[0] for p in parts]))
+        return rows, all(p[1] for p in parts)
+
+    def _hash_rows(self, node: Hash) -> Rows:
+        hashes = hash_terms(node.column, list(node.keys), HASH_KIND)
+        return self._tables(node.column).lookup(hashes)
+
+    def _query_rows(self, node: Index) -> Rows:
+        count = self.count(node)
+        total = self._num_rows
+        if count == total:
+            return np.arange(total, dtype=np.uint32)
+        if count * 2 <= total:
+            return self._hits(node.query, count)
+        others = np.ones(total, np.bool_)
+        others[self._hits(negate(node.query), total - count)] = False
+        return np.flatnonzero(others).astype(np.uint32)
+
+    def _hits(self, query: Any, count: int) -> Rows:
+        if count == 0:
+            return np.empty(0, np.uint32)
+        from tantivy import Query
+
+        flat = Query.const_score_query(query, 1.0)
+        found = self._search(flat, count)
+        rows = np.fromiter((address.doc for _, address in found.hits), np.uint32, count)
+        if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
+            rows.sort()
+        return rows
+
+    # -- counts and scores ------------------------------------------------------------------------
+
+    def count(self, node: Index) -> int:
+        self._index.ensure(node.needs)
+        searcher = self._index.searcher
+        return int(run(lambda: searcher.search(node.query, 1, True), self._path).count)
+
+    def scored(self, node: Index, limit: int) -> tuple[Rows, NDArray[np.float32]]:
+        """The best rows of a query, best first."""
+        self._index.ensure(node.needs)
+        hits = self._search(node.query, limit).hits
+        rows = np.array([address.doc for _, address in hits], np.uint32)
+        scores = np.array([score for score, _ in hits], np.float32)
+        return rows, scores
+
+    def _search(self, query: Any, limit: int) -> Any:
+        searcher = self._index.searcher
+        return run(lambda: searcher.search(query, limit, False), self._path)
+
+    def ensure(self, node: Node) -> None:
+        self._index.ensure(needs_of(node))
+
+    # -- dictionary -------------------------------------------------------------------------------
+
+    def terms(self, name: str, prefix: str) -> pa.Array:
+        """The terms of a field that start with a prefix."""
+        self._index.ensure(parts_of(name))
+        searcher = self._index.searcher
+        found = run(lambda: searcher.terms_with_prefix(name, prefix), self._path)
+        return pa.array([term for term, _ in found], pa.string())

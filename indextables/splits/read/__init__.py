@@ -1,0 +1,1 @@
+"""One split open for reading: bytes, rows, counts, aggregates."""

@@ -1,0 +1,324 @@
+"""One split, open for reading: rows, search, counts, members.
+
+A reader holds bytes and plans, never an open index: that is asked from the process's workspace for
+each search, so readers may be many, are safe to share between threads and survive a fork. Readers
+themselves are kept in a small cache by store and path.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.config import Config
+from indextables.errors import IndexTablesError
+from indextables.expr import ast
+from indextables.expr.ast import query_fields
+from indextables.expr.predicate import TRUE, Predicate, TextMatch
+from indextables.log.actions import AddFile
+from indextables.mapping import DocMapping
+from indextables.splits.format import members
+from indextables.splits.format.info import SplitInfo
+from indextables.splits.lookup.codes import Codes, CodesCache, parse_codes
+from indextables.splits.lookup.hashtable import HashTable
+from indextables.splits.lookup.nodes import All, Index, Node, Nothing
+from indextables.splits.lookup.predicates import Found, PredicateCompiler
+from indextables.splits.lookup.queries import QueryCompiler
+from indextables.splits.lookup.search import IndexSearch
+from indextables.splits.lookup.terms import Terms, likely_parts
+from indextables.splits.lookup.zones import Zones, parse_zones
+from indextables.splits.read.foreign import ForeignRows
+from indextables.splits.read.lazy import lazily
+from indextables.splits.read.source import SplitRef, SplitSource
+from indextables.splits.read.workspace import LazyIndex, OpenIndex, Part, workspace
+from indextables.splits.rows import RowsReader
+from indextables.splits.rows.layout import most_rows
+from indextables.storage.base import Store
+from indextables.storage.diskcache import CachingStore, cached
+
+MAX_READERS = 2048
+READER_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Rows found. Unscored: ascending. Scored: best first, with their scores."""
+
+    rows: NDArray[np.uint32]
+    scores: NDArray[np.float32] | None = None
+
+
+class SplitReader:
+    """Reads one split."""
+
+    def __init__(self, store: Store, ref: SplitRef, config: Config | None = None) -> None:
+        self.config = config or Config()
+        store = cached(store, self.config)
+        if isinstance(store, CachingStore):
+            store.remember_size(ref.path, ref.size)
+        self.source = SplitSource(store, ref)
+        self._check_rows_fit()
+        self.ref = ref
+        self.path = ref.path
+        self._tables: dict[str, HashTable] = {}
+        self._key = (store.identity, ref.path, ref.size)
+
+    def _check_rows_fit(self) -> None:
+        """Refuse a number of rows that the directory of the rows has no room for."""
+        if self.source.info is None:
+            return
+        start, end = self.source.range_of(members.ROWS_DIRECTORY)
+        if self.source.info.num_rows > most_rows(end - start):
+            raise self.source.corrupt("split.json says more rows than the split can hold")
+
+    @classmethod
+    def open(
+        cls, store: Store, add: AddFile | SplitRef, *, config: Config | None = None
+    ) -> SplitReader:
+        """The reader of a split, from the cache if it was open before."""
+        return _readers.get(store, SplitRef.of(add), config)
+
+    # -- what is in it ----------------------------------------------------------------------------
+
+    @property
+    def info(self) -> SplitInfo:
+        if self.source.info is None:
+            raise IndexTablesError("the split was written by another program", path=self.path)
+        return self.source.info
+
+    @property
+    def is_foreign(self) -> bool:
+        """Written by JVM IndexTables: rows can be read, the index cannot be searched."""
+        return self.source.is_foreign
+
+    @lazily
+    def foreign(self) -> ForeignRows:
+        return ForeignRows(self.source)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.foreign.schema if self.is_foreign else self.info.schema
+
+    @property
+    def num_rows(self) -> int:
+        return self.foreign.num_rows if self.is_foreign else self.info.num_rows
+
+    @property
+    def mapping(self) -> DocMapping:
+        return self.foreign.mapping if self.is_foreign else self.info.mapping
+
+    def member(self, name: str) -> bytes:
+        """A whole member, checked."""
+        return self.source.member(name)
+
+    def verify(self) -> None:
+        """Compare every member with its checksum; the first difference is an error."""
+        for name in self.source.footer.files:
+            self.source.fetch(name)
+
+    def fuse_filter(self, kind: str = "fuse8") -> bytes | None:
+        """The filter over the split's keys, as it was written."""
+        name = members.FUSE16 if kind == "fuse16" else members.FUSE8
+        return self.source.member(name) if self.source.has(name) else None
+
+    def column_index_bytes(self, column: str) -> bytes | None:
+        name = members.column_index(column)
+        return self.source.member(name) if self.source.has(name) else None
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    @lazily
+    def rows(self) -> Any:
+        """``scan`` and ``take`` over the rows."""
+        if self.is_foreign:
+            return self.foreign
+        start, end = self.source.range_of(members.ROWS)
+        rows = RowsReader(
+            lambda ranges: self.source.member_ranges(members.ROWS, ranges),
+            self.source.member(members.ROWS_DIRECTORY),
+            end - start,
+            path=self.path,
+            payload=self.source.mapped_member(members.ROWS),
+        )
+        if rows.num_rows != self.info.num_rows:
+            told = f"split.json says {self.info.num_rows} rows, their directory {rows.num_rows}"
+            raise self.source.corrupt(told)
+        return rows
+
+    # -- search -----------------------------------------------------------------------------------
+
+    def _open_index(self, needs: Iterable[Part] = ()) -> OpenIndex:
+        return workspace().get(self._key, self.source, needs)
+
+    @property
+    def has_open_index(self) -> bool:
+        """Has a search opened the index, and is it open still?"""
+        return workspace().holds(self._key)
+
+    def session(self, predicate: Predicate = TRUE, *, scored: bool = False) -> Session:
+        """What one query needs: translators, and the index once they need it.
+
+        A predicate that hash tables, codes or zones answer leaves the index closed. With an index
+        comes what the predicate's texts are likely to need of it.
+        """
+        needs = likely_parts(self.info, predicate, scored=scored)
+        return Session(self, LazyIndex(lambda: self._open_index(needs)), scored=scored)
+
+    def hash_table(self, column: str) -> HashTable:
+        if column not in self._tables:
+            name = members.hash_table(column)
+            start, end = self.source.range_of(name)
+            self._tables[column] = HashTable(
+                lambda ranges: self.source.member_ranges(name, ranges),
+                end - start,
+                self.path,
+                at_once=self.source.store.coalesce_gap,
+            )
+        return self._tables[column]
+
+    def has_codes(self, column: str, dtype: pa.DataType) -> bool:
+        """Is there a table of codes for this column of this type?"""
+        if self.is_foreign:
+            return False
+        field = self.info.field(column)
+        if field is None or not field.codes:
+            return False
+        return bool(self.info.schema.field(field.column).type == dtype)
+
+    def codes(self, column: str) -> Codes:
+        """The column as codes; see ``has_codes``."""
+        field = self.info.field(column)
+        assert field is not None
+        name = members.codes(field.column)
+
+        def load() -> Codes:
+            dtype = self.info.schema.field(field.column).type
+            return parse_codes(bytes(self.source.fetch(name)), dtype, self.rows.num_rows, self.path)
+
+        return _codes.get((self._key, name), load)
+
+    def load_codes(self, columns: Iterable[str]) -> None:
+        """Read the codes of several columns in one go; ``codes`` then has them at hand."""
+        found = [self.info.field(column) for column in columns]
+        names = {f.column: members.codes(f.column) for f in found if f is not None}
+        absent = {c: n for c, n in names.items() if not _codes.holds((self._key, n))}
+        if len(absent) < 2:
+            return
+        for (column, name), raw in zip(
+            absent.items(), self.source.fetch_many(list(absent.values())), strict=True
+        ):
+            dtype = self.info.schema.field(column).type
+            parsed = parse_codes(bytes(raw), dtype, self.num_rows, self.path)
+            _codes.get((self._key, name), lambda parsed=parsed: parsed)  # type: ignore[misc]
+
+    @lazily
+    def zones(self) -> dict[int, Zones]:
+        """Bounds of the zones of numbers, by column number."""
+        return parse_zones(self.source.member(members.ZONES), self.num_rows, self.path)
+
+    def search(self, query: ast.Query, *, limit: int | None = None, scored: bool = False) -> Hits:
+        """Rows that match a query exactly."""
+        from indextables.splits.read.access import matching_rows, scored_rows
+
+        if scored:
+            return scored_rows(self, query, limit)
+        rows = matching_rows(self, as_predicate(query))
+        return Hits(rows if limit is None else rows[:limit])
+
+    def count(self, query: ast.Query) -> int:
+        from indextables.splits.read.access import count_rows
+
+        return count_rows(self, as_predicate(query))
+
+    def aggregate(self, *args: Any, **kwargs: Any) -> Any:
+        """See ``splits.aggregate.aggregate_split``."""
+        from indextables.splits.read.aggregate import aggregate_split
+
+        return aggregate_split(self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"SplitReader({self.path!r}, {self.num_rows} rows)"
+
+
+def as_predicate(query: ast.Query) -> Predicate:
+    return TextMatch(query, tuple(query_fields(query)), "", "indexquery")
+
+
+class Session:
+    """One query against one index, which it keeps open."""
+
+    def __init__(self, reader: SplitReader, index: LazyIndex, *, scored: bool) -> None:
+        self.index = index
+        self.search = IndexSearch(index, reader.num_rows, reader.hash_table, reader.path)
+        terms = Terms(reader.info, index, self.search.terms, lambda: reader.zones)
+        self.queries = QueryCompiler(terms, self.search.terms, scored=scored)
+        self.predicates = PredicateCompiler(terms, self.queries)
+
+    def find(self, predicate: Predicate) -> Found:
+        return self.predicates.compile(predicate)
+
+    def count(self, node: Node, num_rows: int) -> int | None:
+        """How many rows a node has, where the index can say without listing them."""
+        if isinstance(node, All):
+            return num_rows
+        if isinstance(node, Nothing):
+            return 0
+        return self.search.count(node) if isinstance(node, Index) else None
+
+
+class _Readers:
+    """Least recently used readers go first, by number and bytes; a forked child starts empty."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: OrderedDict[Any, SplitReader] = OrderedDict()
+        self._held: dict[Any, int] = {}
+
+    def get(self, store: Store, ref: SplitRef, config: Config | None) -> SplitReader:
+        key = (store.identity, ref.path, ref.size, ref.footer_start)
+        with self._lock:
+            found = self._open.get(key)
+            if found is not None:
+                self._open.move_to_end(key)
+                return found
+        made = SplitReader(store, ref, config)
+        with self._lock:
+            self._open[key] = made
+            self._held[key] = made.source.held
+            while len(self._open) > MAX_READERS or (
+                sum(self._held.values()) > READER_BYTES and len(self._open) > 1
+            ):
+                self._held.pop(self._open.popitem(last=False)[0])
+        return made
+
+    def clear(self) -> None:
+        with self._lock:
+            self._open.clear()
+            self._held.clear()
+
+
+_readers = _Readers()
+_codes = CodesCache()
+
+
+def forget_readers() -> None:
+    """Drop every cached reader and open index of this process."""
+    _readers.clear()
+    _codes.clear()
+    workspace().clear()
+
+
+def _after_fork() -> None:
+    global _codes, _readers
+    _readers, _codes = _Readers(), CodesCache()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,1 @@
+"""Arrow batches to splits: indexes, statistics, rows, upload."""

@@ -1,1 +1,0 @@
-"""Containers and small values as objects; nothing of it is shared with other kernels."""

@@ -1,1 +1,0 @@
-"""Canonical text of doubles; the Python face is in ``_f64.pyx``."""

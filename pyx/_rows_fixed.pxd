@@ -1,1 +1,0 @@
-# Nothing of this module is used by other kernels; Python sees its .pyi.

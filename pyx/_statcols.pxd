@@ -1,1 +1,0 @@
-"""Counts out of the ``stats`` JSON of file entries, without building objects."""

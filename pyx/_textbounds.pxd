@@ -1,1 +1,0 @@
-"""Bounds of string columns; nothing of it is used from other kernels."""

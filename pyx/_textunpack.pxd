@@ -1,1 +1,0 @@
-"""Skeletons and slots back to texts; nothing of it is shared with other kernels."""
