@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The long form of a test runs only when asked for: ``-m slow`` or INDEXTABLES_SLOW=1."""
     if config.getoption("--seeds") > 1:
-        items[:] = [item for item in items if "seed" in getattr(item, "fixturenames", ())]
+        items[:] = [item for item in items if _is_seeded(item)]
     if "slow" in config.option.markexpr or os.environ.get("INDEXTABLES_SLOW") == "1":
         return
     for item in items:
@@ -64,10 +64,16 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"random seed: {config.stash[SEED]} (set it with --seed)"
 
 
+def _is_seeded(item: pytest.Item) -> bool:
+    """Does a test take the run's seed, and not a parameter of that name?"""
+    given = {str(mark.args[0]) for mark in item.iter_markers("parametrize")}
+    return "seed" in getattr(item, "fixturenames", ()) and not any("seed" in g for g in given)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """With ``--seeds`` a seeded test runs once for the seed of the run and each that follows."""
     count = metafunc.config.getoption("--seeds")
-    if count > 1 and "seed" in metafunc.fixturenames:
+    if count > 1 and _is_seeded(metafunc.definition):
         first = metafunc.config.stash[SEED]
         metafunc.parametrize("seed", range(first, first + count), indirect=True)
 
