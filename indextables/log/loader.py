@@ -158,6 +158,8 @@ def _load(
     if listing.is_empty and not listing.since:
         raise no_table(store.uri)
     last = listing.newest if version is None else version
+    start: Start
+    ahead: list[VersionActions]
     start, ahead = side_by_side(
         store,
         lambda: _start(store, config, listing, last),
@@ -167,8 +169,9 @@ def _load(
     reached = run[-1] if run else start.version
     if version is not None and (reached != version or version < 0):
         raise not_found(version, listing, store)
-    changes = ahead if [c.version for c in ahead] == run else None
-    if changes is None:
+    if [change.version for change in ahead] == run:
+        changes = ahead
+    else:
         changes = read_versions(store, config, run, listing, first)
     if start.snapshot is None:
         return Snapshot.from_replay(changes)
