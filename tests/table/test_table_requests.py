@@ -87,6 +87,10 @@ LARGE_SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] =
     ),
     "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(7, 4, 626)),
     "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(5, 3, 138)),
+    "range": (
+        lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
+        Ceiling(7, 6, 411),
+    ),
     "top": (lambda t: t.search("w0003 w0010", limit=3), Ceiling(9, 5, 1955)),
 }
 """The same over two splits that are too large to be read whole."""
