@@ -92,12 +92,12 @@ class Chooser:
         self._indexes = indexes
         self._only = only
         self._spare_index = spare_index
-        self._chosen: Way | None = None
+        self._chosen: Way | None = None  # until it is taken: an open index hangs on it
 
     def candidates(self) -> Candidates:
         """The rows that can match, and what is left to check on them."""
-        self._chosen = self._chosen or self._way()
-        found = self._chosen.find()
+        way, self._chosen = self._chosen or self._way(), None
+        found = way.find()
         if self._only is None:
             return found
         rows = self._only if found.rows is None else np.intersect1d(found.rows, self._only)
@@ -107,8 +107,9 @@ class Chooser:
         """How many rows match, where a member can tell without rows being listed."""
         if self._only is not None:
             return None
-        self._chosen = self._way(counting=True)
-        return self._chosen.count
+        way = self._way(counting=True)
+        self._chosen = way if way.count is None else None
+        return way.count
 
     def describe(self) -> AccessPlan:
         """What the split can be asked; whether that is worth it, the number of rows decides."""
