@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables
-from indextables.columnindex import compact
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.postings import build_postings
-from indextables.columnindex.predicates import any_of
+from indextables.splits.lookup.colindex import compact
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.postings import build_postings
+from indextables.splits.lookup.colindex.predicates import any_of
 
 duckdb = pytest.importorskip("duckdb")
 tantivy = pytest.importorskip("tantivy")

@@ -16,13 +16,13 @@ from indextables.errors import IndexTablesError
 
 if TYPE_CHECKING:
     from indextables import functions, planner
-    from indextables.columnindex.metrics import (
-        init_logging_metrics,
-        init_logging_metrics_with_interval,
-    )
     from indextables.expr.column import col
     from indextables.public import open, read, register, sql, write
     from indextables.spark import last_plan
+    from indextables.splits.lookup.colindex.metrics import (
+        init_logging_metrics,
+        init_logging_metrics_with_interval,
+    )
     from indextables.table import Table
 
 __version__ = "0.1.0"
@@ -30,8 +30,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Table": "indextables.table",
     "col": "indextables.expr.column",
-    "init_logging_metrics": "indextables.columnindex.metrics",
-    "init_logging_metrics_with_interval": "indextables.columnindex.metrics",
+    "init_logging_metrics": "indextables.splits.lookup.colindex.metrics",
+    "init_logging_metrics_with_interval": "indextables.splits.lookup.colindex.metrics",
     "last_plan": "indextables.spark",
     "open": "indextables.public",
     "read": "indextables.public",

@@ -1,7 +1,10 @@
-"""Column indexes: from a value to row numbers, chosen by what they save."""
+"""Column indexes of a table: defined, built, merged, dropped, described.
 
-from indextables.columnindex.building import IndexRow, build_member, build_on_spark
-from indextables.columnindex.index import ColumnIndex
+What one index is and how a split is read by it belongs to ``splits``; the names of it that are part
+of the API are here too.
+"""
+
+from indextables.columnindex.building import IndexRow, build_on_spark
 from indextables.columnindex.manage import (
     IndexCoverage,
     IndexInfo,
@@ -18,33 +21,30 @@ from indextables.columnindex.manage import (
     rows_table,
 )
 from indextables.columnindex.merging import merged_member
-from indextables.columnindex.predicates import FilterAnalyzer
-from indextables.columnindex.summary import first_rows, summarize
-from indextables.columnindex.using import (
-    IndexAnswer,
-    IndexRefs,
-    count_rows,
-    find_rows,
-    forget_indexes,
-)
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.layout import VersionedBlockId
+from indextables.splits.lookup.colindex.metrics import METRICS
+from indextables.splits.lookup.colindex.opening import IndexRefs, forget_indexes
+from indextables.splits.lookup.colindex.predicates import FilterAnalyzer
+from indextables.splits.lookup.colindex.rowcache import RowIdCache
+from indextables.splits.lookup.colindex.values import IndexedValue
 
 __all__ = [
+    "METRICS",
     "ColumnIndex",
     "FilterAnalyzer",
-    "IndexAnswer",
     "IndexCoverage",
     "IndexInfo",
     "IndexRefs",
     "IndexRow",
-    "build_member",
+    "IndexedValue",
+    "RowIdCache",
+    "VersionedBlockId",
     "build_on_spark",
-    "count_rows",
     "create_index",
     "define_index",
     "describe_indexes",
     "drop_index",
-    "find_rows",
-    "first_rows",
     "forget_indexes",
     "index_coverage",
     "index_lookup",
@@ -54,5 +54,4 @@ __all__ = [
     "prune_stale_indexes",
     "rebuild_index",
     "rows_table",
-    "summarize",
 ]

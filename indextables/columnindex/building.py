@@ -15,12 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.columnindex import bbidx1, compact
-from indextables.columnindex.layout import sidecar_path, split_number
-from indextables.columnindex.postings import Postings, build_postings
 from indextables.config import Config
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import AddFile, IndexFile
+from indextables.splits.lookup.colindex.encode import encode_index
+from indextables.splits.lookup.colindex.layout import sidecar_path
+from indextables.splits.lookup.colindex.postings import build_postings
 from indextables.splits.read.access import read_split
 from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
@@ -57,21 +57,6 @@ class BuildTask:
 
 Built = tuple[IndexRow, IndexFile]
 BuildRunner = Callable[[Sequence[BuildTask]], Iterator[Built]]
-
-
-def encode_index(postings: Postings, config: Config, split: str | None = None) -> bytes:
-    """The bytes of an index in the configured format, for a split's bundle or for a file."""
-    number = 0 if split is None else split_number(split)
-    if config["columnIndex.format"] == "bbidx1":
-        return bbidx1.encode(postings, number)
-    size = min(int(config["columnIndex.blockSize"]), compact.MOST_BLOCK_BYTES)
-    extra = {} if split is None else {"split": number}
-    return compact.encode(postings, block_bytes=size, extra=extra)
-
-
-def build_member(column: pa.ChunkedArray, config: Config) -> bytes:
-    """The index a split carries inside."""
-    return encode_index(build_postings(column), config)
 
 
 def build_one(task: BuildTask) -> Built:

@@ -18,12 +18,6 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.columnindex.building import BuildRunner, BuildTask, IndexRow, build_locally
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.layout import DIRECTORY, new_index_id, sidecar_path
-from indextables.columnindex.postings import Rows
-from indextables.columnindex.predicates import extract_indexable
-from indextables.columnindex.using import UNREADABLE, IndexRefs, forget_indexes, open_index
-from indextables.columnindex.values import require_kind
 from indextables.errors import MaintenanceError, StorageError, UnknownColumnError
 from indextables.expr import filters
 from indextables.expr.bind import bind
@@ -41,6 +35,17 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import Snapshot
 from indextables.progress import progress
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.layout import DIRECTORY, new_index_id, sidecar_path
+from indextables.splits.lookup.colindex.opening import (
+    UNREADABLE,
+    IndexRefs,
+    forget_indexes,
+    open_index,
+)
+from indextables.splits.lookup.colindex.postings import Rows
+from indextables.splits.lookup.colindex.predicates import extract_indexable
+from indextables.splits.lookup.colindex.values import require_kind
 from indextables.splits.read.reader import SplitReader
 from indextables.storage.deleting import Kind, Live, delete, sift
 from indextables.storage.machine import refuse_to_judge

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.columnindex.building import encode_index
-from indextables.columnindex.postings import Postings, merge_postings
-from indextables.columnindex.using import UNREADABLE, IndexRefs, open_index
-from indextables.columnindex.values import kind_of
 from indextables.config import Config
+from indextables.splits.lookup.colindex.encode import encode_index
+from indextables.splits.lookup.colindex.opening import UNREADABLE, IndexRefs, open_index
+from indextables.splits.lookup.colindex.postings import Postings, merge_postings
+from indextables.splits.lookup.colindex.values import kind_of
 from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
 from indextables.storage.machine import refuse_to_judge

@@ -27,7 +27,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from indextables.columnindex.layout import sidecar_path
 from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, StorageError, UnsafePathError
 from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
@@ -47,6 +46,7 @@ from indextables.log.retention.rules import (
 )
 from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
+from indextables.splits.lookup.colindex.layout import sidecar_path
 from indextables.storage.base import ObjectInfo
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete, sift
 from indextables.storage.machine import refuse_to_judge

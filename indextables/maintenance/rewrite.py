@@ -197,7 +197,7 @@ def _rows(
         columns,
         partition_values=source.partition_values,
         schema=schema,
-        row_hint=hint,
+        only=hint,
     )
 
 

@@ -25,7 +25,7 @@ from indextables.errors import ConfigError
 from indextables.expr.predicate import Predicate
 
 if TYPE_CHECKING:
-    from indextables.columnindex.using import IndexRefs
+    from indextables.splits.lookup.colindex.opening import IndexRefs
     from indextables.splits.read.source import SplitRef
 
 
@@ -111,7 +111,7 @@ def index_refs(snapshot: Any, splits: Sequence[SplitRef]) -> IndexRefs | None:
     """The column indexes of some splits; ``None`` where the table has none."""
     if not getattr(getattr(snapshot, "indexes", None), "definitions", None):
         return None
-    from indextables.columnindex.using import IndexRefs
+    from indextables.splits.lookup.colindex.opening import IndexRefs
 
     return IndexRefs.of(snapshot, [split.path for split in splits])
 

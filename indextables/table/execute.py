@@ -18,8 +18,12 @@ from indextables.config import Config
 from indextables.expr.predicate import TRUE
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
-from indextables.splits.read.access import count_split, read_split
+from indextables.splits.lookup.colindex.asking import ColumnIndexes
+from indextables.splits.read.access import SplitScan, scores
+from indextables.splits.read.aggregate import aggregate_scans
+from indextables.splits.read.partials import Aggregation, Partial
 from indextables.splits.read.reader import SplitReader
+from indextables.splits.read.source import SplitRef
 from indextables.storage import pool
 from indextables.storage.base import Store
 
@@ -32,9 +36,28 @@ BUDGET = 512 << 20
 """Bytes of splits that are read at once; more only where there are cores for them."""
 FILTERED = 16
 """A filtered task is taken to read one part in so many."""
+SCORE = "_score"
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def open_scan(
+    store: Store, task: SplitTask, split: SplitRef, schema: pa.Schema, config: Config
+) -> SplitScan:
+    """One split of a task, ready to be read, counted or aggregated; its reader knows its members.
+
+    Every task is run through here, in this process and in Spark's alike.
+    """
+    reader = SplitReader.open(store, split, config=config)
+    return SplitScan(
+        reader,
+        task.predicate,
+        schema=schema,
+        partition_values=split.partition_values,
+        indexes=ColumnIndexes(store, reader, task.indexes, config),
+        spare_index=len(task.splits) > FEW_SPLITS,
+    )
 
 
 def read_task(
@@ -44,72 +67,47 @@ def read_task(
     config: Config,
     batch_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task; used here and in Spark tasks alike."""
+    """The rows of one task."""
     left = task.limit
     columns = schema.names if task.columns is None else list(task.columns)
     for split in task.splits:
         if left is not None and left <= 0:
             return
-        reader = SplitReader.open(store, split, config=config)
-        batches = read_split(
-            reader,
-            task.predicate,
-            columns,
-            limit=left,
-            partition_values=split.partition_values,
-            schema=schema,
-            batch_rows=batch_rows or config["read.batchRows"],
-            row_hint=_indexed_rows(store, reader, task, config),
-            spare_index=len(task.splits) > FEW_SPLITS,
-        )
-        for batch in batches:
+        scan = open_scan(store, task, split, schema, config)
+        for batch in scan.batches(columns, left, batch_rows or config["read.batchRows"]):
             left = None if left is None else left - batch.num_rows
             yield batch
 
 
-def _indexed_rows(store: Store, reader: SplitReader, task: SplitTask, config: Config) -> Any:
-    """Rows column indexes found, if they are worth asking."""
-    if task.indexes is None or task.predicate == TRUE:
-        return None
-    from indextables.columnindex import find_rows
-
-    found = find_rows(store, reader, task.predicate, task.indexes, config)
-    return None if found is None else found.rows
-
-
-def _indexed_count(
-    store: Store, reader: SplitReader, task: SplitTask, config: Config
-) -> int | None:
-    """The number of matching rows, where a column index alone can tell."""
-    if task.indexes is None:
-        return None
-    from indextables.columnindex import count_rows
-
-    return count_rows(store, reader, task.predicate, task.indexes, config)
-
-
 def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
     """How many rows of one task match."""
-    total = 0
+    known = [task.predicate == TRUE and split.num_records >= 0 for split in task.splits]
+    return sum(
+        split.num_records if is_known else open_scan(store, task, split, schema, config).count()
+        for split, is_known in zip(task.splits, known, strict=True)
+    )
+
+
+def aggregate_task(
+    store: Store, task: SplitTask, schema: pa.Schema, config: Config, aggregation: Aggregation
+) -> Partial:
+    """The partial result of one task."""
+    scans = (open_scan(store, task, split, schema, config) for split in task.splits)
+    return aggregate_scans(scans, aggregation, config["read.batchRows"])
+
+
+def scored_task(
+    store: Store, task: SplitTask, schema: pa.Schema, config: Config
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, the relevance of each in a last column ``_score``."""
+    columns = schema.names if task.columns is None else list(task.columns)
     for split in task.splits:
-        if task.predicate == TRUE and split.num_records >= 0:
-            total += split.num_records
-            continue
-        reader = SplitReader.open(store, split, config=config)
-        known = _indexed_count(store, reader, task, config)
-        total += (
-            known
-            if known is not None
-            else count_split(
-                reader,
-                task.predicate,
-                partition_values=split.partition_values,
-                schema=schema,
-                row_hint=_indexed_rows(store, reader, task, config),
-                spare_index=len(task.splits) > FEW_SPLITS,
-            )
-        )
-    return total
+        scan = open_scan(store, task, split, schema, config)
+        relevance = scores(scan.reader, task.predicate)
+        for rows, batch in scan.pieces(columns, config["read.batchRows"]):
+            values = pa.array(relevance[rows], pa.float32())
+            fields = [*batch.schema, pa.field(SCORE, values.type)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, values], schema=pa.schema(fields))
 
 
 def reader(table: Table, plan: Plan, batch_rows: int | None = None) -> pa.RecordBatchReader:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.errors import UnknownColumnError
-from indextables.expr.predicate import TRUE
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
-from indextables.splits.read.aggregate import aggregate_split, empty_partial
+from indextables.splits.read.aggregate import empty_partial
 from indextables.splits.read.partials import (
     Aggregation,
     Group,
@@ -27,8 +26,7 @@ from indextables.splits.read.partials import (
     finalize,
     merge,
 )
-from indextables.splits.read.reader import SplitReader
-from indextables.table.execute import each_task
+from indextables.table.execute import aggregate_task, each_task
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -48,30 +46,10 @@ def aggregate_plan(
     aggregation = Aggregation(metrics, groups, table.schema)
     aggregation.check()
 
-    def run(task: SplitTask) -> list[Partial]:
-        return [_of_split(table, task, split, aggregation) for split in task.splits]
+    def run(task: SplitTask) -> Partial:
+        return aggregate_task(table.store, task, table.schema, table.config, aggregation)
 
-    partials = [part for parts in each_task(table, run, plan) for part in parts]
-    return finalize(merge([empty_partial(aggregation), *partials]))
-
-
-def _of_split(table: Table, task: SplitTask, split: Any, aggregation: Aggregation) -> Partial:
-    """The partial of one split: from its column indexes alone where they can tell, else of rows."""
-    reader = SplitReader.open(table.store, split, config=table.config)
-    if task.predicate == TRUE and task.indexes is not None:
-        from indextables.columnindex import summarize
-
-        known = summarize(table.store, reader, aggregation, task.indexes, table.config)
-        if known is not None:
-            return known
-    return aggregate_split(
-        reader,
-        aggregation.metrics,
-        aggregation.groups,
-        task.predicate,
-        schema=table.schema,
-        partition_values=split.partition_values,
-    )
+    return finalize(merge([empty_partial(aggregation), *each_task(table, run, plan)]))
 
 
 def metrics_of(

@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import PlanningError, UnknownColumnError
-from indextables.expr.predicate import TRUE
 from indextables.planner.tasks import SplitTask
-from indextables.splits.read.access import read_split
-from indextables.splits.read.reader import SplitReader
-from indextables.table.execute import each_task, output_schema
+from indextables.splits.lookup.colindex.values import float_keys
+from indextables.splits.read.source import SplitRef
+from indextables.table.execute import each_task, open_scan, output_schema
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -63,37 +62,12 @@ def _check(table: Table, order: Order) -> None:
 
 
 def _of_split(
-    table: Table, task: SplitTask, split: Any, order: Order, columns: list[str]
+    table: Table, task: SplitTask, split: SplitRef, order: Order, columns: list[str]
 ) -> pa.Table:
-    reader = SplitReader.open(table.store, split, config=table.config)
-    batches = read_split(
-        reader,
-        task.predicate,
-        columns,
-        partition_values=split.partition_values,
-        schema=table.schema,
-        batch_rows=table.config["read.batchRows"],
-        row_hint=_indexed(table, task, reader, order),
-    )
+    scan = open_scan(table.store, task, split, table.schema, table.config)
+    scan.keep_first(order.column, order.limit, descending=order.descending)
+    batches = scan.batches(columns, None, table.config["read.batchRows"])
     return _best(batches, output_schema(table.schema, columns), order)
-
-
-def _indexed(table: Table, task: SplitTask, reader: SplitReader, order: Order) -> Any:
-    """The rows a column index names; ``None``: all of them have to be read."""
-    if task.predicate != TRUE or task.indexes is None:
-        return None
-    from indextables.columnindex import first_rows
-
-    return first_rows(
-        table.store,
-        reader,
-        order.column,
-        table.schema.field(order.column).type,
-        order.limit,
-        order.descending,
-        task.indexes,
-        table.config,
-    )
 
 
 def _best(batches: Iterator[pa.RecordBatch], schema: pa.Schema, order: Order) -> pa.Table:
@@ -116,8 +90,6 @@ def first(rows: pa.Table, order: Order) -> pa.Table:
 
 def _sortable(values: Any) -> Any:
     """Floats as integers of the same order, NaN the largest."""
-    from indextables.columnindex.values import float_keys
-
     missing = np.asarray(values.is_null())
     keys = float_keys(np.asarray(values.fill_null(0).cast(pa.float64())))
     return pa.array(keys, mask=missing)

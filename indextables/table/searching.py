@@ -24,12 +24,11 @@ from indextables.expr.querystring import parse_query
 from indextables.planner import Planner
 from indextables.splits.read.access import matching_rows, read_split, scored_rows
 from indextables.splits.read.reader import SplitReader
-from indextables.table.execute import in_order, output_schema, parallelism
+from indextables.table.execute import SCORE, in_order, output_schema, parallelism
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
 
-SCORE = "_score"
 SNIPPET = "_snippet"
 
 
@@ -154,6 +153,6 @@ def _rows(table: Table, split: Any, rows: list[int], names: list[str]) -> list[p
             names,
             partition_values=split.partition_values,
             schema=table.schema,
-            row_hint=np.asarray(rows, np.uint32),
+            only=np.asarray(rows, np.uint32),
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from indextables.columnindex.metrics import IndexMetrics
+from indextables.splits.lookup.colindex.metrics import IndexMetrics
 
 
 def counters(lookups: list[tuple[str, str, int]], hits: int, misses: int) -> IndexMetrics:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from indextables import columnindex
-from indextables.columnindex.metrics import METRICS
+from indextables.splits.lookup.colindex.metrics import METRICS
 
 
 @pytest.fixture(autouse=True)

@@ -16,12 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.columnindex import bbidx1, compact
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.postings import Postings, TextKeys, build_postings, merge_postings
-from indextables.columnindex.predicates import Exact, In, IsNull, Nothing, Range, any_of
-from indextables.columnindex.values import IndexedValue, Kind, float_key, key_of, kind_of
 from indextables.errors import CorruptFileError, IndexTablesError
+from indextables.splits.lookup.colindex import bbidx1, compact
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.postings import (
+    Postings,
+    TextKeys,
+    build_postings,
+    merge_postings,
+)
+from indextables.splits.lookup.colindex.predicates import Exact, In, IsNull, Nothing, Range, any_of
+from indextables.splits.lookup.colindex.values import IndexedValue, Kind, float_key, key_of, kind_of
 
 TYPES = {
     "int": pa.int64(),

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.columnindex import compact
-from indextables.columnindex.postings import TextKeys, build_postings
 from indextables.errors import CorruptFileError
 from indextables.native._colindex import IndexBlock
 from indextables.native._colkeys import TextTable, merge_texts, union_rows
+from indextables.splits.lookup.colindex import compact
+from indextables.splits.lookup.colindex.postings import TextKeys, build_postings
 
 
 def blocks(column: Any, block_bytes: int) -> list[tuple[bytes, bool, int, int]]:

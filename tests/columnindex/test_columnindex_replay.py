@@ -13,20 +13,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from columnindex_counters import counters
+from columnindex_seed import seed_range
 
 import indextables
-from indextables.columnindex import bbidx1, compact
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.layout import VersionedBlockId, new_index_id
-from indextables.columnindex.metrics import METRICS, IndexMetrics, stop_logging_metrics
-from indextables.columnindex.postings import Postings, build_postings
-from indextables.columnindex.predicates import Exact, FilterAnalyzer, In, Range
-from indextables.columnindex.using import ROW_CACHE, IndexAnswer, IndexRefs, find_rows, open_index
-from indextables.columnindex.values import IndexedValue, Kind
+from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.expr.bind import bind
-from indextables.expr.predicate import TRUE
+from indextables.expr.predicate import TRUE, Predicate
 from indextables.log.actions import DropIndex, IndexBlocks, IndexFile
+from indextables.splits.lookup.colindex import bbidx1, compact
+from indextables.splits.lookup.colindex.asking import ColumnIndexes, IndexAnswer
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.layout import VersionedBlockId, new_index_id
+from indextables.splits.lookup.colindex.metrics import METRICS, IndexMetrics, stop_logging_metrics
+from indextables.splits.lookup.colindex.opening import ROW_CACHE, IndexRefs, open_index
+from indextables.splits.lookup.colindex.postings import Postings, build_postings
+from indextables.splits.lookup.colindex.predicates import Exact, FilterAnalyzer, In, Range
+from indextables.splits.lookup.colindex.values import IndexedValue, Kind
+from indextables.splits.read.choose import Chooser
 from indextables.splits.read.reader import SplitReader
 
 # -- one index ------------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ def test_a_list_of_filters() -> None:
     (one,) = FilterAnalyzer.extract_indexable(bind("status IN ('a', 'b', 'c')", schema))
     assert one.predicate == In((b"a", b"b", b"c"))
     (age,) = FilterAnalyzer.extract_indexable(bind("18 < age", schema))
-    assert age.seed_range() == (18, (1 << 63) - 1)
+    assert seed_range(age) == (18, (1 << 63) - 1)
 
 
 # -- names and actions ----------------------------------------------------------------------------
@@ -206,13 +210,17 @@ def test_which_index_is_meant(customers: str) -> None:
     # A log that was rewritten without the actions still has the definition: the file is found.
     known = IndexRefs(refs.definitions)
     query = bind(f"Email = '{MAIL}'", table.schema)
-    found = find_rows(table.store, reader, query, known, table.config)
+
+    def asked(predicate: Predicate, config: Config) -> IndexAnswer | None:
+        return Chooser(reader, predicate, ColumnIndexes(table.store, reader, known, config)).indexed
+
+    found = asked(query, table.config)
     assert found is not None
     assert found.rows.tolist() == [3]
     hidden = table.config.updated({"columnIndex.discover": False})
-    assert find_rows(table.store, reader, query, known, hidden) is None
+    assert asked(query, hidden) is None
     assert METRICS.lookups == {("Email", "hit"): 1, ("Email", "miss"): 1}
-    assert find_rows(table.store, reader, TRUE, known, table.config) is None
+    assert asked(TRUE, table.config) is None
 
 
 def test_the_first_of_equals(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

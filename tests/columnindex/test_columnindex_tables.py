@@ -14,8 +14,8 @@ import pytest
 
 import indextables
 from indextables import columnindex
-from indextables.columnindex.metrics import METRICS
 from indextables.errors import IndexTablesError, MaintenanceError
+from indextables.splits.lookup.colindex.metrics import METRICS
 
 COLUMNS = ("email", "n", "x", "flag", "at", "day")
 

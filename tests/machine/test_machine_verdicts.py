@@ -14,7 +14,6 @@ import pytest
 
 import indextables
 from indextables import maintenance
-from indextables.columnindex.using import ERROR, FALLBACK, METRICS, forget_indexes
 from indextables.config import Config
 from indextables.errors import (
     CommitFailedError,
@@ -32,6 +31,8 @@ from indextables.maintenance.prewarm import prewarm
 from indextables.maintenance.purging import needed_files
 from indextables.splits.lookup import codes as codes_module
 from indextables.splits.lookup.codes import CodeBuilder, parse_codes
+from indextables.splits.lookup.colindex.metrics import ERROR, FALLBACK, METRICS
+from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read.reader import forget_readers
 from indextables.splits.read.workspace import run as run_tantivy
 from indextables.splits.rows.layout import parse_directory

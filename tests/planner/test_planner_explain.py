@@ -22,7 +22,7 @@ from indextables.expr.predicate import Column, Compare, InSet, Op
 from indextables.mapping import DocMapping
 from indextables.planner import Planner
 from indextables.planner.explain.describe import leaf_text, size_text
-from indextables.splits.read.access import describe_access
+from indextables.splits.read.choose import describe_access
 from indextables.splits.read.reader import SplitReader
 
 SCHEMA = pa.schema([("x", pa.int32()), ("host", pa.string()), ("day", pa.date32())])

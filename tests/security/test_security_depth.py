@@ -39,7 +39,7 @@ TRUSTED = {
     "splits/read/indexfiles.py::sealed_meta": "the index that was just built here",
     "splits/format/info.py::to_json": "our own statistics",
     "types.py::_struct_json": "the notes of a schema that was just parsed",
-    "columnindex/blocks.py::_parse_parts": "its caller catches it",
+    "splits/lookup/colindex/blocks.py::_parse_parts": "its caller catches it",
     "log/read/localcache.py::__init__": "its caller catches it",
 }
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import indextables
-from indextables.columnindex import compact
-from indextables.columnindex.layout import split_number
-from indextables.columnindex.postings import build_postings
+from indextables.splits.lookup.colindex import compact
+from indextables.splits.lookup.colindex.layout import split_number
+from indextables.splits.lookup.colindex.postings import build_postings
 
 COLUMNS = ("email", "n", "x", "at", "flag")
 QUERIES = (

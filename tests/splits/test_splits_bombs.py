@@ -22,9 +22,6 @@ import pytest
 import zstandard
 from splitkit import RANDOM_OPTIONS, finish_split, random_table
 
-from indextables.columnindex import compact
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.postings import build_postings
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.expr import ast
 from indextables.expr.bind import bind
@@ -34,6 +31,9 @@ from indextables.splits.format import members
 from indextables.splits.format.bundle import INFO, BundleWriter, parse_footer
 from indextables.splits.format.info import MOST_ROWS, SplitInfo
 from indextables.splits.lookup.codes import _HEADER, CodeBuilder, parse_codes
+from indextables.splits.lookup.colindex import compact
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.postings import build_postings
 from indextables.splits.lookup.hashtable import HashTable, build_hash_table
 from indextables.splits.read.access import count_split, matching_rows, read_split
 from indextables.splits.read.foreign import ForeignRows

@@ -15,7 +15,8 @@ from indextables.errors import ProtocolError
 from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.log.log import TransactionLog
-from indextables.splits.read.access import count_split, describe_access, read_split
+from indextables.splits.read.access import count_split, read_split
+from indextables.splits.read.choose import describe_access
 from indextables.splits.read.foreign import ForeignRows, restore
 from indextables.splits.read.reader import SplitReader
 

@@ -42,12 +42,12 @@ from indextables.expr.predicate import (
 )
 from indextables.splits.read.access import (
     count_split,
-    describe_access,
     read_split,
 )
 from indextables.splits.read.access import (
     matching_rows as split_rows,
 )
+from indextables.splits.read.choose import describe_access
 from indextables.splits.read.reader import SplitReader
 
 COMPARABLE = [n for n in ALL_TYPES if n not in ("st", "ar", "mp", "nul")]
@@ -228,15 +228,15 @@ def test_nearly_unique_columns_are_found_by_hash(large: tuple[pa.Table, SplitRea
     assert split_rows(reader, mixed).tolist() == expected
 
 
-def test_row_hints_narrow_but_never_decide(large: tuple[pa.Table, SplitReader]) -> None:
+def test_given_rows_narrow_but_never_decide(large: tuple[pa.Table, SplitReader]) -> None:
     table, reader = large
     predicate = bind("n > 10", table.schema)
     expected = matching_rows(predicate, table)
     for hint in (np.arange(100), np.arange(0, 20_000, 2)):
-        found = split_rows(reader, predicate, row_hint=hint)
+        found = split_rows(reader, predicate, only=hint)
         assert found.tolist() == np.intersect1d(expected, hint).tolist()
-        assert count_split(reader, predicate, row_hint=hint) == len(found)
-    assert count_split(reader, TRUE, row_hint=np.arange(9)) == 9
+        assert count_split(reader, predicate, only=hint) == len(found)
+    assert count_split(reader, TRUE, only=np.arange(9)) == 9
 
 
 def test_partition_and_missing_columns_are_decided_first(tmp_path: Path) -> None:
@@ -288,5 +288,4 @@ def test_explains_itself(large: tuple[pa.Table, SplitReader]) -> None:
     assert plan("true").kind == "scan"
     assert "filter" in plan("level = 'ERROR' and msg > 'b'").detail
     assert "hash" in plan("id = 'x'").detail
-    assert describe_access(reader, TRUE, row_hint=True).kind == "column_index"
     assert describe_access(reader.mapping, bind("n = 1", table.schema)).kind == "search"

@@ -18,7 +18,7 @@ from indextables.config import Config
 from indextables.expr.keys import HASH_KIND, column_key_hashes, key_for_term
 from indextables.mapping import IndexingOptions
 from indextables.native import BinaryFuse8, BinaryFuse16, hash_term
-from indextables.splits.format import members
+from indextables.splits.lookup.colindex.encode import build_member
 
 
 def stats_of(column: Any, config: Config | None = None) -> tuple[Any, Any, dict[str, Any]]:
@@ -138,22 +138,8 @@ def test_a_split_without_keys_has_an_empty_filter(tmp_path: Path) -> None:
     assert reader.fuse_filter("fuse16") is None
 
 
-def test_column_indexes_are_built_by_whoever_registered(tmp_path: Path) -> None:
-    seen: list[Any] = []
-
-    def build(column: Any, config: Any) -> bytes:
-        seen.append(column.to_pylist())
-        return b"index of " + str(len(column)).encode()
-
-    before = members.column_index_builder("bbidx2")
-    members.register_column_index_builder("bbidx2", build)
-    try:
-        table = pa.table({"a": list(range(20_000)), "b": ["x"] * 20_000})
-        reader = open_split(table, tmp_path, column_indexes={"a": "idx-1"})
-    finally:
-        members._column_index_builders.clear()
-        if before is not None:
-            members.register_column_index_builder("bbidx2", before)
-    assert seen == [list(range(20_000))]
-    assert reader.column_index_bytes("a") == b"index of 20000"
+def test_splits_carry_the_indexes_of_their_columns(tmp_path: Path) -> None:
+    table = pa.table({"a": list(range(20_000)), "b": ["x"] * 20_000})
+    reader = open_split(table, tmp_path, column_indexes={"a": "idx-1"})
+    assert reader.column_index_bytes("a") == build_member(table.column("a"), reader.config)
     assert reader.column_index_bytes("b") is None

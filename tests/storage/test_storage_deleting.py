@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from indextables.columnindex.layout import sidecar_path
 from indextables.errors import UnsafePathError
 from indextables.log.read.versions import checkpoint_path, part_name, state_dir, version_path
+from indextables.splits.lookup.colindex.layout import sidecar_path
 from indextables.storage.base import Store, open_store
 from indextables.storage.deleting import (
     UNCOMMITTED,

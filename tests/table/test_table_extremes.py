@@ -15,9 +15,9 @@ import pytest
 
 import indextables
 from indextables import col
-from indextables.columnindex.predicates import _is_single
 from indextables.errors import EvaluationError, IndexTablesError, PlanningError
 from indextables.expr.predicate import Column, Compare, Op
+from indextables.splits.lookup.colindex.predicates import _is_single
 from indextables.splits.read.partials import DateHistogram, Histogram, Ranges
 
 INF, NAN = math.inf, math.nan

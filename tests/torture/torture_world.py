@@ -21,7 +21,6 @@ from torture_steps import Actor, compare
 from torture_turns import ActorStore, Turns, faults, repeatable
 
 from indextables import maintenance
-from indextables.columnindex.using import forget_indexes
 from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.log.log import TransactionLog
@@ -30,6 +29,7 @@ from indextables.log.read.loader import reachable_versions
 from indextables.log.read.snapshot import TABLE_MAPPING
 from indextables.log.read.versions import list_log
 from indextables.mapping import DocMapping, IndexingOptions
+from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read.reader import forget_readers
 from indextables.storage.base import Store, open_store
 from indextables.storage.memory import clear_memory

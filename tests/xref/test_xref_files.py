@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from indextables.errors import CorruptFileError
 from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, BinaryFuse16, Bundle, hash_term, read_fxrf
+from indextables.storage.foldername import hash_directory, java_hash
 from indextables.types import schema_to_json
 from indextables.xref.file import SourceFilter, read_xref, write_xref
-from indextables.xref.layout import hash_directory, java_hash, xref_path
+from indextables.xref.layout import xref_path
 
 SCHEMA = pa.schema([("host", pa.string()), ("n", pa.int64())])
 MAPPING = DocMapping.for_schema(SCHEMA).to_json()

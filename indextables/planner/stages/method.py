@@ -31,7 +31,7 @@ def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
     mapping: DocMapping | None = snapshot.table_mapping
     if mapping is None:
         return ExpectedAccess("scan", "no document mapping in the log")
-    from indextables.splits.read.access import describe_access
+    from indextables.splits.read.choose import describe_access
 
     found = describe_access(mapping, predicate)
     return ExpectedAccess(found.kind, found.detail)
@@ -42,7 +42,7 @@ def _indexed_columns(snapshot: Any, predicate: Predicate) -> list[str]:
     definitions = getattr(getattr(snapshot, "indexes", None), "definitions", {})
     if not definitions:
         return []
-    from indextables.columnindex.predicates import extract_indexable
+    from indextables.splits.lookup.colindex.predicates import extract_indexable
 
     return [f.column for f in extract_indexable(predicate) if f.column in definitions]
 
@@ -53,9 +53,18 @@ def index_lines(plan: Any, group: Any) -> list[str]:
     store = planner.target.store
     if store is None or len(group.positions) > planner.config["columnIndex.driverLookup.maxSplits"]:
         return []
-    from indextables.columnindex.using import explain_rows
     from indextables.planner.tasks import index_refs, split_refs
+    from indextables.splits.lookup.colindex.asking import ColumnIndexes
+    from indextables.splits.read.choose import Chooser
+    from indextables.splits.read.reader import SplitReader
 
     splits = split_refs(plan.snapshot, plan.selection[group.positions].tolist())
     refs = index_refs(plan.snapshot, splits)
-    return explain_rows(store, splits, group.predicate, refs, planner.config)
+    lines = []
+    for split in splits if refs else ():
+        reader = SplitReader.open(store, split, config=planner.config)
+        indexes = ColumnIndexes(store, reader, refs, planner.config)
+        found = Chooser(reader, group.predicate, indexes).indexed
+        if found is not None:
+            lines.append(f"{split.path} {found.text}")
+    return lines

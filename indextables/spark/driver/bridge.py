@@ -273,7 +273,7 @@ def counts_by_partition(plan: Plan, aggregation: Aggregation | None) -> pa.Recor
     if aggregation is None or not aggregation.counts_rows:
         return None
     snapshot = plan.snapshot
-    names = [key.column or "" for key in aggregation.keys]
+    names = [key.value.column or "" for key in aggregation.keys]
     count = plan.count()
     if not set(names) <= set(snapshot.partition_columns) or count is None:
         return None

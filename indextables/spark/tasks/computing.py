@@ -63,6 +63,12 @@ class Computed:
         """The columns of the table that it reads."""
         return tuple(dict.fromkeys(_roots(self.node)))
 
+    @property
+    def column(self) -> str | None:
+        """The column of the table that it is, if it is one."""
+        path: list[str] = self.node.get("path", [])
+        return path[0] if len(path) == 1 else None
+
     def over(self, batch: Any) -> Any:
         """Its value for each row."""
         return _value(self.node, batch)

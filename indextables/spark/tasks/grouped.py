@@ -7,7 +7,8 @@ zero, SUM of whole numbers is a BIGINT and an overflow is an error, NULLs do not
 a partial sum of decimals as the type of the column; a sum too wide for it goes over as several
 rows that add up. DISTINCT is Spark's.
 
-The rows of small splits are gathered before they are grouped, for grouping has a price per call.
+Keys and measures that are columns are grouped as ``Table.aggregate`` groups them, by the members of
+each split where they can tell.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.spark.tasks.computing import Computed
-from indextables.splits.read.aggregate import batch_partial, empty_partial
+from indextables.splits.read.aggregate import (
+    GATHERED_ROWS,
+    batch_partial,
+    empty_partial,
+    gathered,
+)
 from indextables.splits.read.partials import Aggregation as Grouping
 from indextables.splits.read.partials import Metric, Partial, Terms, finalize, group_states, merge
-
-GATHERED_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,6 @@ class Key:
 
     value: Computed
     name: str
-
-    @property
-    def column(self) -> str | None:
-        """The column of the table that it is, if it is one."""
-        node = self.value.node
-        return node["path"][0] if node["op"] == "field" and len(node["path"]) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,20 @@ class Aggregation:
         ]
         return Grouping(tuple(metrics), tuple(Terms(k.name) for k in self.keys), pa.schema(fields))
 
+    @cached_property
+    def columnar(self) -> Grouping | None:
+        """The same over columns of the table, where keys and measures are nothing else."""
+        values = [k.value for k in self.keys] + [a.measure for a in self.aggregates if a.measure]
+        if any(value.column is None for value in values):
+            return None
+        fields = {str(value.column): value.dtype for value in values}
+        groups = [Terms(str(k.value.column), k.name) for k in self.keys]
+        metrics = [
+            Metric(a.function, a.measure.column if a.measure else None, a.text)
+            for a in self.aggregates
+        ]
+        return Grouping(tuple(metrics), tuple(groups), pa.schema(fields))
+
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch with the partial results of all rows; none without rows to group."""
         partials = [self._partial(batch) for batch in gathered(batches, GATHERED_ROWS)]
@@ -112,32 +124,6 @@ class Aggregation:
         columns = [table.column(i) for i in range(len(self.keys))]
         columns += [table.column(a.name).cast(a.dtype) for a in self.aggregates]
         yield from pa.table(columns, names=names).combine_chunks().to_batches()
-
-
-def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Small batches joined until they have this many rows; the order stays."""
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        count += batch.num_rows
-        if count >= rows:
-            yield joined(waiting)
-            waiting, count = [], 0
-    if waiting:
-        yield joined(waiting)
-
-
-def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of one schema as one; those without columns keep their rows."""
-    if len(batches) == 1:
-        return batches[0]
-    if not batches[0].num_columns:
-        filler = pa.nulls(sum(b.num_rows for b in batches))
-        return pa.RecordBatch.from_arrays([filler], ["_"]).select([])
-    return pa.concat_batches(batches)
 
 
 def in_pieces(table: pa.Table, aggregates: Sequence[Aggregate]) -> pa.Table:

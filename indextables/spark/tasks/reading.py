@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from indextables.expr.predicate import Predicate, TextMatch, leaves
 from indextables.fitting import fitted, matched
 from indextables.planner.tasks import SplitTask
 from indextables.spark.driver.request import Access
 from indextables.spark.driver.tables import worker_store
-from indextables.spark.tasks.grouped import Aggregation, gathered
+from indextables.spark.tasks.grouped import Aggregation
 from indextables.spark.tasks.worker import settled_worker
+from indextables.splits.read.aggregate import gathered
 
 INDEX_ALL = "_indexall"
 SCORE = "_score"
@@ -77,55 +76,20 @@ class TaskReader(DataSourceReader):  # type: ignore[misc]
             yield shaped(batch, wanted)
 
     def _rows(self, task: SplitTask) -> Iterator[pa.RecordBatch]:
-        from indextables.table.execute import count_task, read_task
+        from indextables.table import execute
 
-        store, config = worker_store(self.access), self.access.config
-        if SCORE in self.output.fieldNames():
-            yield from scored(store, task, self.schema, config)
-            return
+        what = worker_store(self.access), task, self.schema, self.access.config
         aggregation = self.aggregation
-        if aggregation is None:
-            yield from read_task(store, task, self.schema, config)
+        if SCORE in self.output.fieldNames():
+            yield from execute.scored_task(*what)
+        elif aggregation is None:
+            yield from execute.read_task(*what)
         elif aggregation.counts_rows and not aggregation.keys:
-            yield from aggregation.counted(count_task(store, task, self.schema, config))
+            yield from aggregation.counted(execute.count_task(*what))
+        elif aggregation.columnar is not None:
+            yield from aggregation.finished(execute.aggregate_task(*what, aggregation.columnar))
         else:
-            yield from aggregation.of(read_task(store, task, self.schema, config))
-
-
-def scored(store: Any, task: SplitTask, schema: pa.Schema, config: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a task with the relevance of each in ``_score``."""
-    from indextables.splits.read.access import matching_rows, read_split
-    from indextables.splits.read.reader import SplitReader
-
-    columns = schema.names if task.columns is None else list(task.columns)
-    for split in task.splits:
-        reader = SplitReader.open(store, split, config=config)
-        place = {"schema": schema, "partition_values": split.partition_values}
-        rows = matching_rows(reader, task.predicate, **place)
-        relevance = scores(reader, task.predicate)[rows]
-        at = 0
-        for batch in read_split(reader, columns=columns, row_hint=rows, **place):
-            part = relevance[at : at + batch.num_rows]
-            at += batch.num_rows
-            yield _with_column(batch, SCORE, pa.array(part, pa.float32()))
-
-
-def scores(reader: Any, predicate: Predicate) -> Any:
-    """The relevance of every row of a split: the sum over the searches it may satisfy."""
-    from indextables.splits.read.access import scored_rows
-
-    total = np.zeros(reader.num_rows, np.float32)
-    for leaf in leaves(predicate):
-        if isinstance(leaf, TextMatch) and not leaf.negated:
-            hits = scored_rows(reader, leaf.query, None)
-            if hits.scores is not None:
-                total[hits.rows] += hits.scores
-    return total
-
-
-def _with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    fields = [*batch.schema, pa.field(name, values.type)]
-    return pa.RecordBatch.from_arrays([*batch.columns, values], schema=pa.schema(fields))
+            yield from aggregation.of(execute.read_task(*what))
 
 
 def shaped(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

@@ -1,9 +1,6 @@
-"""Names of a split's members, and who builds those that other parts of the house own."""
+"""Names of a split's members."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 ROWS = "rows.bin"
 ROWS_DIRECTORY = "rows.dir"
@@ -11,11 +8,6 @@ FUSE8 = "fuse.filter"
 FUSE16 = "fuse16.filter"
 ZONES = "zones.bin"
 DOC_MAPPING = "_doc_mapping.json"
-
-ColumnIndexBuilder = Callable[[Any, Any], bytes]
-"""``build(column: pa.ChunkedArray, config) -> bytes`` of one column of one split."""
-
-_column_index_builders: dict[str, ColumnIndexBuilder] = {}
 
 
 def hash_table(column: str) -> str:
@@ -28,17 +20,3 @@ def codes(column: str) -> str:
 
 def column_index(column: str) -> str:
     return f"colidx/{column}.idx"
-
-
-def register_column_index_builder(kind: str, builder: ColumnIndexBuilder) -> None:
-    """Let split writers build column indexes; ``kind`` is a value of ``columnIndex.format``."""
-    _column_index_builders[kind] = builder
-
-
-def column_index_builder(kind: str) -> ColumnIndexBuilder | None:
-    if kind not in _column_index_builders:
-        from indextables.columnindex import build_member
-
-        register_column_index_builder("bbidx1", build_member)
-        register_column_index_builder("bbidx2", build_member)
-    return _column_index_builders.get(kind)

@@ -1,22 +1,16 @@
 """Access paths: from a predicate to the rows of one split that satisfy it.
 
 1. What is the same in all rows (partition columns, columns added later) is decided first.
-2. Tests of coded columns alone are looked up (``coded``). Otherwise the index says which rows can
-   match (``predicates``), or a column index did (``row_hint``). If that is a large share of the
-   split and the predicate needs no text, reading the filter columns is cheaper than listing rows:
-   the rows that coded tests leave are scanned instead. A reader of many splits
-   (``spare_index``) also scans a split of so few rows that opening its index costs more.
-3. What the index left open is evaluated on the filter columns of those rows alone.
+2. The rows that can match are found in the cheapest way (``choose``).
+3. What that left open is evaluated on the filter columns of those rows alone.
 4. The other columns are read only for rows that survived.
 
-The rows that come back satisfy the predicate exactly, in order. Splits of foreign writers are
-always scanned.
+The rows that come back satisfy the predicate exactly, in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,49 +21,19 @@ from numpy.typing import NDArray
 from indextables.errors import PlanningError
 from indextables.expr import ast
 from indextables.expr.evaluate import can_evaluate, evaluate
-from indextables.expr.predicate import (
-    TRUE,
-    And,
-    Or,
-    Predicate,
-    TextMatch,
-    Undecided,
-    leaves,
-    referenced_columns,
-)
-from indextables.mapping import DocMapping
-from indextables.splits.lookup.coded import coded_mask, coded_rows, is_coded, split_coded
+from indextables.expr.predicate import TRUE, Predicate, TextMatch, leaves, referenced_columns
+from indextables.splits.lookup.colindex.asking import ColumnIndexes
 from indextables.splits.lookup.folding import fold
-from indextables.splits.lookup.nodes import All, Both, Index, Node, Nothing, Spans, has_hash
-from indextables.splits.lookup.search import FEW_ROWS
+from indextables.splits.lookup.nodes import Both, Index, Node
+from indextables.splits.read.choose import Candidates, Chooser, Rows
 from indextables.splits.read.columns import Shaper, empty_batch
 from indextables.splits.read.reader import Hits, SplitReader, as_predicate
+from indextables.splits.read.summary import first_rows
 
-Rows = NDArray[np.uint32]
-
-SCAN_SHARE = 0.03
-SCAN_ROWS = 4096
 FEW_COLUMNS = 3
 DENSE_SHARE = 0.3
 FIRST_ROWS = 4096
 FEW_CANDIDATES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class AccessPlan:
-    """How a split will be read: ``kind`` is ``column_index``, ``search`` or ``scan``."""
-
-    kind: str
-    detail: str
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """Rows to look at (``None``: all, in order) and what to check on them."""
-
-    rows: Rows | None
-    residual: Predicate
 
 
 class SplitScan:
@@ -82,71 +46,41 @@ class SplitScan:
         *,
         schema: pa.Schema | None = None,
         partition_values: Mapping[str, str | None] | None = None,
-        row_hint: NDArray[Any] | None = None,
+        only: NDArray[Any] | None = None,
+        indexes: ColumnIndexes | None = None,
         spare_index: bool = False,
     ) -> None:
         table = schema if schema is not None else reader.schema
+        values = reader.ref.partition_values if partition_values is None else partition_values
         self.reader = reader
         self.rows = reader.foreign.typed(table) if reader.is_foreign else reader.rows
-        self.shaper = Shaper(self.rows.schema, table, partition_values or {}, reader.path)
-        self.predicate = fold(predicate, self.shaper)
-        self._spare_index = spare_index
-        self._hint = None if row_hint is None else np.asarray(row_hint, np.uint32)
+        self.shaper = Shaper(self.rows.schema, table, values, reader.path)
+        folded = fold(predicate, self.shaper)
+        self.predicate = predicate if folded == predicate else folded
+        self.only = None if only is None else np.asarray(only, np.uint32)
+        self.indexes = indexes
+        self.chooser = Chooser(reader, self.predicate, indexes, self.only, spare_index)
         if not can_evaluate(self.predicate):
             raise PlanningError(f"the predicate cannot be evaluated here: {self.predicate!r}")
 
     # -- which rows -------------------------------------------------------------------------------
 
-    def candidates(self, limit: int | None = None) -> _Candidates:
-        predicate = self.predicate
-        if self._hint is not None and (predicate == TRUE or len(self._hint) <= FEW_ROWS):
-            return _Candidates(self._hint, predicate)
-        if predicate == TRUE or self.reader.is_foreign:
-            return _Candidates(self._hint, predicate)
-        if is_coded(predicate, self.reader):
-            return self._hinted(coded_rows(predicate, self.reader), TRUE)
-        if self.spares_index:
-            return _Candidates(self._hint, predicate)
-        session = self.reader.session(predicate)
-        found = session.find(predicate)
-        if self._prefers_scan(found.node, session):
-            return self._scanned(session)
-        rows, complete = session.search.rows(found.node)
-        return self._hinted(rows, found.residual if complete else predicate)
-
-    def _scanned(self, session: Any) -> _Candidates:
-        """The rows of the zones and codes that a predicate allows, to be filtered."""
-        coded, others = split_coded(self.predicate, self.reader)
-        node = session.find(others).node
-        spans = session.search.rows(node)[0] if isinstance(node, Spans) else None
-        if coded == TRUE:
-            return _Candidates(self._hint, others) if spans is None else self._hinted(spans, others)
-        mask = coded_mask(coded, self.reader)
-        rows = np.flatnonzero(mask).astype(np.uint32) if spans is None else spans[mask[spans]]
-        return self._hinted(rows, others)
-
-    def _hinted(self, rows: Rows, residual: Predicate) -> _Candidates:
-        if self._hint is not None:
-            rows = np.intersect1d(rows, self._hint)
-        return _Candidates(rows, residual)
-
     @property
-    def spares_index(self) -> bool:
-        """Is the index left closed, the filter columns being read faster than it is opened?"""
-        if not self._spare_index or self.reader.num_rows > SCAN_ROWS:
-            return False
-        if self.reader.has_open_index:
-            return False
-        return not any(isinstance(leaf, TextMatch) for leaf in leaves(self.predicate))
+    def is_whole(self) -> bool:
+        """Is every row of the split asked for?"""
+        return self.predicate == TRUE and self.only is None
 
-    def _prefers_scan(self, node: Node, session: Any) -> bool:
-        if isinstance(node, All):
-            return True
-        if not isinstance(node, Index) or any(
-            isinstance(leaf, TextMatch) for leaf in leaves(self.predicate)
-        ):
-            return False
-        return bool(session.search.count(node) > SCAN_SHARE * self.reader.num_rows)
+    def count(self) -> int:
+        """How many rows satisfy the predicate."""
+        known = self.chooser.count()
+        return sum(map(len, self.matching())) if known is None else known
+
+    def keep_first(self, column: str, count: int, *, descending: bool) -> None:
+        """Read no more than the first rows in the order of a column, where an index names them."""
+        if self.is_whole and self.indexes and self.shaper.stored_name(column):
+            dtype = self.shaper.field(column).type
+            self.only = first_rows(self.indexes, column, dtype, count, descending)
+            self.chooser = Chooser(self.reader, TRUE, only=self.only)
 
     def matching(self) -> Iterator[Rows]:
         """Row numbers that satisfy the predicate, ascending, in pieces."""
@@ -157,14 +91,16 @@ class SplitScan:
         self, columns: Sequence[str], batch_rows: int
     ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         """(row numbers, columns) of the rows that satisfy the predicate, in pieces."""
-        yield from self._filtered(self.candidates(), columns, batch_rows)
+        yield from self._filtered(self.chooser.candidates(), columns, batch_rows)
 
     # -- filter columns, then the rest ------------------------------------------------------------
 
     def batches(
         self, columns: Sequence[str], limit: int | None, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        found = self.candidates(limit)
+        if limit is not None and limit <= 0:
+            return
+        found = self.chooser.candidates()
         left = limit
         for rows, batch in self._filtered(found, columns, batch_rows, limit):
             if left is not None:
@@ -177,7 +113,7 @@ class SplitScan:
 
     def _filtered(
         self,
-        found: _Candidates,
+        found: Candidates,
         columns: Sequence[str],
         batch_rows: int,
         limit: int | None = None,
@@ -198,12 +134,12 @@ class SplitScan:
             yield rows[kept], self._complete(columns, filters, needed, rows, kept, whole)
 
     def _reads_together(
-        self, found: _Candidates, needed: Sequence[str], columns: Sequence[str]
+        self, found: Candidates, needed: Sequence[str], columns: Sequence[str]
     ) -> bool:
         """Is all read at once: of a few rows everything, of a small split a few columns?"""
         if found.rows is not None and len(found.rows) <= FEW_CANDIDATES:
             return True
-        return self.spares_index and len(set(columns) - set(needed)) <= FEW_COLUMNS
+        return self.chooser.spares_index and len(set(columns) - set(needed)) <= FEW_COLUMNS
 
     def _with_columns(self, needed: list[str], columns: Sequence[str]) -> list[str]:
         """Both, each once: a second trip to the rows costs more than a few rows too many."""
@@ -299,61 +235,21 @@ def read_split(
     columns: Sequence[str] | None = None,
     *,
     limit: int | None = None,
-    partition_values: Mapping[str, str | None] | None = None,
-    schema: pa.Schema | None = None,
     batch_rows: int | None = None,
-    row_hint: NDArray[Any] | None = None,
-    spare_index: bool = False,
+    **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a split that satisfy ``predicate``, in order, as batches of table columns.
 
-    ``schema`` is the table's; ``row_hint`` are row numbers that a column index found.
+    ``options`` are those of ``SplitScan``; ``only`` limits the read to some rows.
     """
-    values = reader.ref.partition_values if partition_values is None else partition_values
-    scan = SplitScan(
-        reader,
-        predicate,
-        schema=schema,
-        partition_values=values,
-        row_hint=row_hint,
-        spare_index=spare_index,
-    )
+    scan = SplitScan(reader, predicate, **options)
     names = list(scan.shaper.schema.names if columns is None else columns)
-    if limit is not None and limit <= 0:
-        return
     yield from scan.batches(names, limit, batch_rows or reader.config["read.batchRows"])
 
 
-def count_split(
-    reader: SplitReader,
-    predicate: Predicate = TRUE,
-    *,
-    partition_values: Mapping[str, str | None] | None = None,
-    schema: pa.Schema | None = None,
-    row_hint: NDArray[Any] | None = None,
-    spare_index: bool = False,
-) -> int:
+def count_split(reader: SplitReader, predicate: Predicate = TRUE, **options: Any) -> int:
     """How many rows of a split satisfy ``predicate``."""
-    values = reader.ref.partition_values if partition_values is None else partition_values
-    scan = SplitScan(
-        reader,
-        predicate,
-        schema=schema,
-        partition_values=values,
-        row_hint=row_hint,
-        spare_index=spare_index,
-    )
-    if scan.predicate == TRUE and row_hint is None:
-        return reader.num_rows
-    if row_hint is None and is_coded(scan.predicate, reader):
-        return int(np.count_nonzero(coded_mask(scan.predicate, reader)))
-    if row_hint is None and not reader.is_foreign and not scan.spares_index:
-        session = reader.session(scan.predicate)
-        found = session.find(scan.predicate)
-        known = session.count(found.node, reader.num_rows) if found.residual == TRUE else None
-        if known is not None:
-            return known
-    return sum(len(rows) for rows in scan.matching())
+    return SplitScan(reader, predicate, **options).count()
 
 
 def count_rows(reader: SplitReader, predicate: Predicate) -> int:
@@ -389,51 +285,18 @@ def scored_rows(reader: SplitReader, query: ast.Query, limit: int | None) -> Hit
     return Hits(rows[order], scores[order])
 
 
+def scores(reader: SplitReader, predicate: Predicate) -> NDArray[np.float32]:
+    """The relevance of every row of a split: the sum over the searches it may satisfy."""
+    total = np.zeros(reader.num_rows, np.float32)
+    for leaf in leaves(predicate):
+        if isinstance(leaf, TextMatch) and not leaf.negated:
+            hits = scored_rows(reader, leaf.query, None)
+            if hits.scores is not None:
+                total[hits.rows] += hits.scores
+    return total
+
+
 def _ranking(node: Node) -> Index | None:
     """The part of a node that can say how good its rows are."""
     parts = node.children if isinstance(node, Both) else (node,)
     return next((part for part in parts if isinstance(part, Index)), None)
-
-
-def describe_access(
-    reader: SplitReader | DocMapping, predicate: Predicate, *, row_hint: bool = False
-) -> AccessPlan:
-    """How a predicate would be answered; with a mapping alone, what is expected."""
-    if row_hint:
-        return AccessPlan("column_index", "rows of a column index", False)
-    if isinstance(reader, DocMapping):
-        return _expected_access(reader, predicate)
-    if reader.is_foreign:
-        return AccessPlan("scan", "written by another program: rows are scanned", True)
-    if predicate == TRUE:
-        return AccessPlan("scan", "all rows", True)
-    if is_coded(predicate, reader):
-        return AccessPlan("search", "codes", True)
-    found = reader.session().find(predicate)
-    if isinstance(found.node, Nothing):
-        return AccessPlan("search", "no row can match", True)
-    if isinstance(found.node, All):
-        return AccessPlan("scan", f"filter {found.residual!r}", found.residual == TRUE)
-    how = "hash table" if has_hash(found.node) else "index"
-    how = "bounds of zones" if isinstance(found.node, Spans) else how
-    rest = "" if found.residual == TRUE else f", then filter {found.residual!r}"
-    return AccessPlan("search", f"{how}{rest}", found.residual == TRUE)
-
-
-def _expected_access(mapping: DocMapping, predicate: Predicate) -> AccessPlan:
-    columns = _searched(mapping, predicate)
-    if columns:
-        return AccessPlan("search", f"index of {', '.join(dict.fromkeys(columns))}", False)
-    return AccessPlan("scan", "no indexed column", predicate == TRUE)
-
-
-def _searched(mapping: DocMapping, predicate: Predicate) -> list[str]:
-    """Columns whose index can narrow the rows: of some conjunct, or of every alternative."""
-    if isinstance(predicate, And | Or):
-        parts = [_searched(mapping, child) for child in predicate.children]
-        every = isinstance(predicate, And) or all(parts)
-        return [column for part in parts for column in part] if every else []
-    if isinstance(predicate, Undecided):
-        return []
-    known = ((c, mapping.get(c)) for c in referenced_columns(predicate))
-    return [column for column, field in known if field is not None and field.indexed]

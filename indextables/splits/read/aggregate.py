@@ -1,14 +1,15 @@
 """Aggregating one split without materialising its rows.
 
-Counts come from the index, from codes or from ``split.json``. Everything else reads just the
-columns that are grouped by or measured, of the matching rows, and groups them in Arrow, a batch at
-a time. A coded column is grouped by its codes and gets its values back at the end; where only rows
-are counted by coded columns, counting the codes is all there is to do.
+Ends and groups of indexed columns come from column indexes, counts from the index, from codes or
+from ``split.json``. Everything else reads just the columns that are grouped by or
+measured, of the matching rows, and groups them in Arrow, a batch at a time. A coded column is
+grouped by its codes and gets its values back at the end; where only rows are counted by coded
+columns, counting the codes is all there is to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from indextables.expr.predicate import TRUE, Predicate, referenced_columns
 from indextables.splits.lookup.coded import is_coded
 from indextables.splits.lookup.codes import Codes
-from indextables.splits.read.access import SplitScan, count_split
+from indextables.splits.read.access import SplitScan
 from indextables.splits.read.partials import (
     Aggregation,
     Group,
@@ -31,8 +32,11 @@ from indextables.splits.read.partials import (
     state_columns,
 )
 from indextables.splits.read.reader import SplitReader
+from indextables.splits.read.summary import summarize
 
 MOST_CELLS = 1 << 22
+SMALL_ROWS = 8192
+GATHERED_ROWS = 1 << 17
 Coded = dict[int, Codes]
 
 
@@ -41,31 +45,58 @@ def aggregate_split(
     metrics: Sequence[Metric],
     groups: Sequence[Group] = (),
     predicate: Predicate = TRUE,
-    *,
-    schema: pa.Schema | None = None,
-    partition_values: Mapping[str, str | None] | None = None,
-    row_hint: NDArray[Any] | None = None,
+    **options: Any,
 ) -> Partial:
-    """The partial result of one split; ``merge`` those of several, then ``finalize``."""
-    table = reader.schema if schema is None else schema
-    aggregation = Aggregation(tuple(metrics), tuple(groups), table)
+    """The partial result of one split; ``merge`` those of several, then ``finalize``.
+
+    ``options`` are those of ``SplitScan``.
+    """
+    scan = SplitScan(reader, predicate, **options)
+    aggregation = Aggregation(tuple(metrics), tuple(groups), scan.shaper.schema)
     aggregation.check()
-    values = reader.ref.partition_values if partition_values is None else partition_values
-    scan = SplitScan(reader, predicate, schema=table, partition_values=values, row_hint=row_hint)
-    counts_only = all(m.column is None for m in metrics)
-    if not groups and counts_only:
-        count = count_split(
-            reader, predicate, schema=table, partition_values=values, row_hint=row_hint
-        )
-        return group_states(aggregation, [], {"rows": pa.array([count], pa.int64())})
-    coded = _coded(reader, scan, aggregation)
-    if counts_only and len(coded) == len(groups):
-        return _counted(scan, aggregation, coded)
-    return _columnar(scan, aggregation, coded, reader.config["read.batchRows"])
+    return aggregate_scans([scan], aggregation, reader.config["read.batchRows"])
 
 
-def _coded(reader: SplitReader, scan: SplitScan, aggregation: Aggregation) -> Coded:
+def aggregate_scans(
+    scans: Iterable[SplitScan], aggregation: Aggregation, batch_rows: int
+) -> Partial:
+    """The partial result of some splits: of members that can tell, else of columns.
+
+    Grouping has a price per call, so the rows of small splits are gathered before.
+    """
+    partials, small = [], []
+    for scan in scans:
+        known = _known(scan, aggregation)
+        if known is not None:
+            partials.append(known)
+        elif scan.reader.num_rows > SMALL_ROWS:
+            partials.append(_columnar(scan, aggregation, batch_rows))
+        else:
+            small.append(scan)
+    columns = aggregation.columns()
+    rows = (batch for scan in small for batch in scan.batches(columns, None, batch_rows))
+    partials += [batch_partial(aggregation, batch) for batch in gathered(rows, GATHERED_ROWS)]
+    return merge(partials) if partials else empty_partial(aggregation)
+
+
+def _known(scan: SplitScan, aggregation: Aggregation) -> Partial | None:
+    """What column indexes, codes and the index can tell without a column being read."""
+    if scan.is_whole and scan.indexes and all(map(scan.shaper.stored_name, aggregation.columns())):
+        known = summarize(scan.indexes, aggregation)
+        if known is not None:
+            return known
+    if any(m.column is not None for m in aggregation.metrics):
+        return None
+    if not aggregation.groups:
+        count = pa.array([scan.count()], pa.int64())
+        return group_states(aggregation, [], {"rows": count})
+    coded = _coded(scan, aggregation)
+    return _counted(scan, aggregation, coded) if len(coded) == len(aggregation.groups) else None
+
+
+def _coded(scan: SplitScan, aggregation: Aggregation) -> Coded:
     """The codes of the groups that have them, by the group's number."""
+    reader = scan.reader
     names: dict[int, str] = {}
     for number, group in enumerate(aggregation.groups):
         stored = scan.shaper.stored_name(group.column)
@@ -80,11 +111,11 @@ def _coded(reader: SplitReader, scan: SplitScan, aggregation: Aggregation) -> Co
 # -- counting codes -------------------------------------------------------------------------------
 
 
-def _counted(scan: SplitScan, aggregation: Aggregation, coded: Coded) -> Partial:
+def _counted(scan: SplitScan, aggregation: Aggregation, coded: Coded) -> Partial | None:
     sizes = [len(codes.values) + 1 for codes in coded.values()]
     cells = int(np.prod(sizes, dtype=np.float64))
     if cells > MOST_CELLS:
-        return _columnar(scan, aggregation, coded, scan.reader.config["read.batchRows"])
+        return None
     counts = np.zeros(cells, np.int64)
     for rows in scan.matching():
         cell = np.zeros(len(rows), np.int64)
@@ -109,7 +140,8 @@ def _counts_partial(
 # -- reading columns ------------------------------------------------------------------------------
 
 
-def _columnar(scan: SplitScan, aggregation: Aggregation, coded: Coded, batch_rows: int) -> Partial:
+def _columnar(scan: SplitScan, aggregation: Aggregation, batch_rows: int) -> Partial:
+    coded = _coded(scan, aggregation)
     grouped = {g.column for i, g in enumerate(aggregation.groups) if i not in coded}
     measured = {m.column for m in aggregation.metrics}
     needed = [c for c in aggregation.columns() if c in grouped or c in measured]
@@ -166,3 +198,29 @@ def empty_partial(aggregation: Aggregation) -> Partial:
         for n, v in zip(made.table.column_names, zero, strict=True)
     ]
     return Partial(aggregation, pa.table(columns, schema=made.table.schema))
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Small batches joined until they have this many rows; the order stays."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield joined(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield joined(waiting)
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one schema as one; those without columns keep their rows."""
+    if len(batches) == 1:
+        return batches[0]
+    if not batches[0].num_columns:
+        filler = pa.nulls(sum(b.num_rows for b in batches))
+        return pa.RecordBatch.from_arrays([filler], ["_"]).select([])
+    return pa.concat_batches(batches)

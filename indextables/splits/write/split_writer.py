@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.config import Config
-from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError
+from indextables.errors import IndexTablesError, SchemaMismatchError
 from indextables.expr.jsonpaths import Leaf, flatten
 from indextables.expr.keys import HASH_KIND, KeyCollector, canonical_texts, distinct
 from indextables.fitting import fitted
@@ -37,6 +37,7 @@ from indextables.splits.format.fields import (
 )
 from indextables.splits.format.info import IndexField, IndexFile, SplitInfo
 from indextables.splits.lookup.codes import CodeBuilder, typed_values
+from indextables.splits.lookup.colindex.encode import build_member
 from indextables.splits.lookup.hashtable import build_hash_table
 from indextables.splits.lookup.keywords import value_texts
 from indextables.splits.lookup.zones import ZoneBuilder
@@ -350,14 +351,8 @@ class SplitWriter:
     def _add_column_indexes(self, bundle: BundleWriter) -> None:
         for column, data in self._carried.items():
             bundle.add(members.column_index(column), data)
-        if not self._kept:
-            return
-        kind = self._config["columnIndex.format"]
-        build = members.column_index_builder(kind)
-        if build is None:
-            raise ConfigError(f"no builder for column indexes of format '{kind}'")
         for column, arrays in self._kept.items():
-            data = build(pa.chunked_array(arrays), self._config)
+            data = build_member(pa.chunked_array(arrays), self._config)
             bundle.add(members.column_index(column), data)
 
     def _add_info(

@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from indextables.columnindex.values import Key, Kind, key_of, kind_of, value_of
 from indextables.expr.predicate import (
     Column,
     Compare,
@@ -37,6 +36,7 @@ from indextables.expr.predicate import (
     conjuncts,
     leaves,
 )
+from indextables.splits.lookup.colindex.values import Key, Kind, key_of, kind_of
 
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -90,27 +90,6 @@ class IndexableFilter:
     def text(self) -> str:
         """The question in words, the same for equal questions; part of cache keys."""
         return f"{self.kind.name} {self.predicate!r}"
-
-    def seed_range(self) -> tuple[Any, Any]:
-        """The ends of a range as the seed writes them: closed, with the type's own extremes."""
-        found = self.predicate
-        if not isinstance(found, Range):
-            raise TypeError(f"{found!r} is not a range")
-        lowest, highest = EXTREMES[self.kind]
-        low = lowest if found.low is None else value_of(self.kind, found.low)
-        high = highest if found.high is None else value_of(self.kind, found.high)
-        return low, high
-
-
-LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
-EXTREMES: dict[Kind, tuple[Any, Any]] = {
-    Kind.INT: (LOWEST, HIGHEST),
-    Kind.UINT: (LOWEST, HIGHEST),
-    Kind.TIMESTAMP: (LOWEST, HIGHEST),
-    Kind.FLOAT: (float("-inf"), float("inf")),
-    Kind.TEXT: ("", "\U0010ffff" * 1000),
-    Kind.BOOL: (False, True),
-}
 
 
 def extract_indexable(predicate: Predicate) -> list[IndexableFilter]:

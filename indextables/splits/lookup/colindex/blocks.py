@@ -21,8 +21,17 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from indextables.columnindex.compact import BLOCK_HEAD, MAGIC, MOST_BLOCK_BYTES, TAIL, unplanes
-from indextables.columnindex.postings import (
+from indextables.errors import CorruptFileError
+from indextables.native import crc32c
+from indextables.native._colindex import IndexBlock
+from indextables.splits.lookup.colindex.compact import (
+    BLOCK_HEAD,
+    MAGIC,
+    MOST_BLOCK_BYTES,
+    TAIL,
+    unplanes,
+)
+from indextables.splits.lookup.colindex.postings import (
     NO_ROWS,
     Keys,
     Postings,
@@ -31,10 +40,7 @@ from indextables.columnindex.postings import (
     fits,
     upper_bound,
 )
-from indextables.columnindex.values import Key, Kind
-from indextables.errors import CorruptFileError
-from indextables.native import crc32c
-from indextables.native._colindex import IndexBlock
+from indextables.splits.lookup.colindex.values import Key, Kind
 from indextables.splits.read.lazy import lazily
 
 Fetch = Callable[[Sequence[tuple[int, int]]], list[Any]]

@@ -17,19 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.columnindex.index import ColumnIndex
-from indextables.columnindex.metrics import HIT, METRICS, MISS
-from indextables.columnindex.postings import Keys, Rows, TextKeys
-from indextables.columnindex.predicates import Exact
-from indextables.columnindex.using import (
-    UNREADABLE,
-    IndexRefs,
-    open_index,
-    report_broken,
-    same_kind,
-)
-from indextables.columnindex.values import MAGNITUDE, NAN_BITS, Kind, kind_of
-from indextables.config import Config
+from indextables.splits.lookup.colindex.asking import ColumnIndexes
+from indextables.splits.lookup.colindex.index import ColumnIndex
+from indextables.splits.lookup.colindex.metrics import HIT, METRICS
+from indextables.splits.lookup.colindex.opening import UNREADABLE, report_broken
+from indextables.splits.lookup.colindex.postings import Keys, Rows, TextKeys
+from indextables.splits.lookup.colindex.predicates import Exact
+from indextables.splits.lookup.colindex.values import MAGNITUDE, NAN_BITS, Kind
 from indextables.splits.read.partials import (
     Aggregation,
     Partial,
@@ -37,70 +31,39 @@ from indextables.splits.read.partials import (
     group_states,
     state_columns,
 )
-from indextables.splits.read.reader import SplitReader
-from indextables.storage.base import Store
 
 FROM_ENDS = ("count", "min", "max")
 
 
-def summarize(
-    store: Store,
-    reader: SplitReader,
-    aggregation: Aggregation,
-    refs: IndexRefs | None,
-    config: Config,
-) -> Partial | None:
+def summarize(indexes: ColumnIndexes, aggregation: Aggregation) -> Partial | None:
     """The aggregates of all rows of a split; ``None``: its indexes cannot tell."""
-    columns = aggregation.columns()
-    if refs is None or not config["columnIndex.enabled"] or not _covered(aggregation, refs):
+    if not _covered(aggregation):
         return None
     opened: dict[str, ColumnIndex] = {}
-    for column in columns:
-        dtype = aggregation.dtype(column)
-        index = _opened(store, reader, column, dtype, refs, config)
+    for column in aggregation.columns():
+        index = indexes.of(column, aggregation.dtype(column))
         if index is None:
             return None
         opened[column] = index
     try:
         found = _grouped(opened, aggregation) if aggregation.groups else _whole(opened, aggregation)
     except UNREADABLE as error:
-        report_broken(columns[0], error)
+        report_broken(next(iter(opened)), error)
         return None
-    for column in columns:
+    for column in opened:
         METRICS.lookup(column, HIT)
     return found
 
 
-def _covered(aggregation: Aggregation, refs: IndexRefs) -> bool:
+def _covered(aggregation: Aggregation) -> bool:
+    """Could indexes of its columns answer an aggregation?"""
     columns = aggregation.columns()
-    if not columns or any(c not in refs.definitions for c in columns):
-        return False
-    if any(m.kind not in FROM_ENDS for m in aggregation.metrics):
+    if not columns or any(m.kind not in FROM_ENDS for m in aggregation.metrics):
         return False
     if not aggregation.groups:
         return True
     (group, *others) = aggregation.groups
     return isinstance(group, Terms) and not others and columns == [group.column]
-
-
-def _opened(
-    store: Store,
-    reader: SplitReader,
-    column: str,
-    dtype: pa.DataType,
-    refs: IndexRefs,
-    config: Config,
-) -> ColumnIndex | None:
-    kind = kind_of(dtype)
-    try:
-        index, _ = open_index(store, reader, column, refs, config)
-    except UNREADABLE as error:
-        report_broken(column, error)
-        return None
-    if index is None or kind is None or not same_kind(index.kind, kind):
-        METRICS.lookup(column, MISS)
-        return None
-    return index
 
 
 def _whole(opened: dict[str, ColumnIndex], aggregation: Aggregation) -> Partial:
@@ -173,22 +136,13 @@ def values_array(kind: Kind, keys: Keys, dtype: pa.DataType) -> Any:
 
 
 def first_rows(
-    store: Store,
-    reader: SplitReader,
-    column: str,
-    dtype: pa.DataType,
-    count: int,
-    descending: bool,
-    refs: IndexRefs | None,
-    config: Config,
+    indexes: ColumnIndexes, column: str, dtype: pa.DataType, count: int, descending: bool
 ) -> Rows | None:
     """The first rows of a split in the order of a column, as ascending row numbers.
 
     NULL comes first, or last where descending. ``None``: the split has no index that can tell.
     """
-    if refs is None or not config["columnIndex.enabled"] or column not in refs.definitions:
-        return None
-    index = _opened(store, reader, column, dtype, refs, config)
+    index = indexes.of(column, dtype)
     if index is None:
         return None
     try:

@@ -19,9 +19,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from indextables.columnindex.postings import NO_ROWS, Postings, Rows, TextKeys
-from indextables.columnindex.values import MAGNITUDE, Key, Kind
 from indextables.errors import CorruptFileError
+from indextables.splits.lookup.colindex.postings import NO_ROWS, Postings, Rows, TextKeys
+from indextables.splits.lookup.colindex.values import MAGNITUDE, Key, Kind
 
 MAGIC = b"BBIDX001"
 HEADER = struct.Struct(">8sBBIQQH")

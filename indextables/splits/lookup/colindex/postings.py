@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from indextables.columnindex.values import Key, Kind, number_keys, require_kind
 from indextables.native._colkeys import TextTable, merge_texts, union_rows
+from indextables.splits.lookup.colindex.values import Key, Kind, number_keys, require_kind
 
 Rows: TypeAlias = NDArray[np.uint32]
 Int64s: TypeAlias = NDArray[np.int64]

@@ -11,8 +11,8 @@ import os
 import threading
 from collections import OrderedDict
 
-from indextables.columnindex.metrics import METRICS
-from indextables.columnindex.postings import Rows
+from indextables.splits.lookup.colindex.metrics import METRICS
+from indextables.splits.lookup.colindex.postings import Rows
 
 DEFAULT_CAPACITY = 100
 MOST_BYTES = 64 << 20
@@ -68,14 +68,3 @@ class RowIdCache:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._entries
-
-    def stats(self) -> str:
-        """``RowId cache: 1/10 entries (10.0% full)``"""
-        used = len(self._entries)
-        return (
-            f"RowId cache: {used}/{self.capacity} entries ({100 * used / self.capacity:.1f}% full)"
-        )

@@ -32,9 +32,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.columnindex.postings import Int64s, Keys, Postings, Rows, TextKeys
-from indextables.columnindex.values import Kind
 from indextables.native import crc32c
+from indextables.splits.lookup.colindex.postings import Int64s, Keys, Postings, Rows, TextKeys
+from indextables.splits.lookup.colindex.values import Kind
 
 MAGIC = b"BBIDX002"
 BLOCK_HEAD = struct.Struct("<IIIBBBB")

@@ -13,12 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from indextables.columnindex import bbidx1, compact
-from indextables.columnindex.blocks import BlockIndex, Fetch
-from indextables.columnindex.postings import NO_ROWS, Postings, Rows, build_postings
-from indextables.columnindex.predicates import Exact, In, IndexPredicate, IsNull, Nothing, Range
-from indextables.columnindex.values import Key, Kind, value_of
 from indextables.errors import CorruptFileError
+from indextables.splits.lookup.colindex import bbidx1, compact
+from indextables.splits.lookup.colindex.blocks import BlockIndex, Fetch
+from indextables.splits.lookup.colindex.postings import NO_ROWS, Postings, Rows, build_postings
+from indextables.splits.lookup.colindex.predicates import (
+    Exact,
+    In,
+    IndexPredicate,
+    IsNull,
+    Nothing,
+    Range,
+)
+from indextables.splits.lookup.colindex.values import Key, Kind, value_of
 
 IN_BATCH = 1000
 MANY_VALUES = 16

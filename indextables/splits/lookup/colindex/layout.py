@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from indextables.errors import IndexTablesError
 from indextables.native import fxhash64
 from indextables.storage.deleting import INDEX_FOLDER
-from indextables.xref.layout import hash_directory
+from indextables.storage.foldername import hash_directory
 
 DIRECTORY = INDEX_FOLDER
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
