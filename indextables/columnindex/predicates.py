@@ -18,15 +18,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.columnindex.values import Key, Kind, key_of, kind_of, value_of
 from indextables.expr.predicate import (
+    And,
     Column,
+    ColumnTest,
     Compare,
+    Constant,
     InSet,
     Match,
     NullTest,
@@ -34,6 +37,8 @@ from indextables.expr.predicate import (
     Or,
     Predicate,
     StringMatch,
+    TextMatch,
+    Undecided,
     conjuncts,
     leaves,
 )
@@ -147,9 +152,12 @@ def _indexable(part: Predicate) -> IndexableFilter | None:
 
 
 def _only_column(part: Predicate) -> Column | None:
-    columns: set[Column | None] = {getattr(leaf, "column", None) for leaf in leaves(part)}
+    found = list(leaves(part))
+    columns = {leaf.column for leaf in found if isinstance(leaf, ColumnTest)}
+    if len(columns) != 1 or not all(isinstance(leaf, ColumnTest) for leaf in found):
+        return None
     column = columns.pop()
-    if columns or column is None or len(column.path) > 1 or column.is_partition:
+    if len(column.path) > 1 or column.is_partition:
         return None
     return column
 
@@ -166,15 +174,21 @@ def _as_single(value: float) -> float:
 
 
 def _asked(part: Predicate, kind: Kind) -> IndexPredicate | None:
-    if isinstance(part, Compare):
-        return _comparison(part.op, key_of(kind, part.value))
-    if isinstance(part, InSet) and not part.negated:
-        return any_of([key_of(kind, v) for v in part.values])
-    if isinstance(part, NullTest) and part.is_null:
-        return IsNull()
-    if isinstance(part, StringMatch) and not part.negated and kind is Kind.TEXT:
-        return _pattern(part)
-    return _union(part, kind) if isinstance(part, Or) else None
+    match part:
+        case Compare():
+            return _comparison(part.op, key_of(kind, part.value))
+        case InSet():
+            return None if part.negated else any_of([key_of(kind, v) for v in part.values])
+        case NullTest():
+            return IsNull() if part.is_null else None
+        case StringMatch():
+            return _pattern(part) if kind is Kind.TEXT and not part.negated else None
+        case Or():
+            return _union(part, kind)
+        case And() | TextMatch() | Undecided() | Constant():
+            return None
+        case _:
+            assert_never(part)
 
 
 def _comparison(op: Op, key: Key) -> IndexPredicate | None:

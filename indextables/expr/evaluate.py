@@ -12,7 +12,7 @@ open, as Spark's short circuit does, so that a cast never fails on a row another
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -119,20 +119,24 @@ def _constant(value: bool | None, rows: int) -> pa.BooleanArray:
 def _leaf(
     leaf: Leaf, batch: pa.RecordBatch | pa.Table, mapping: DocMapping | None
 ) -> pa.BooleanArray:
-    if isinstance(leaf, Constant):
-        return _constant(_TRUTH[leaf.truth], batch.num_rows)
-    if isinstance(leaf, TextMatch):
-        return _text(leaf, batch, mapping)
-    if isinstance(leaf, Undecided):
-        return _undecided(leaf, batch)
-    values = read_column(batch, leaf.column)
-    if isinstance(leaf, NullTest):
-        return pc.is_null(values) if leaf.is_null else pc.is_valid(values)
-    if isinstance(leaf, StringMatch):
-        return _string_match(leaf, values)
-    if isinstance(leaf, InSet):
-        return _in_set(leaf, values)
-    return _compare(leaf, values)
+    match leaf:
+        case Compare():
+            return _compare(leaf, read_column(batch, leaf.column))
+        case InSet():
+            return _in_set(leaf, read_column(batch, leaf.column))
+        case StringMatch():
+            return _string_match(leaf, read_column(batch, leaf.column))
+        case NullTest():
+            values = read_column(batch, leaf.column)
+            return pc.is_null(values) if leaf.is_null else pc.is_valid(values)
+        case TextMatch():
+            return _text(leaf, batch, mapping)
+        case Undecided():
+            return _undecided(leaf, batch)
+        case Constant():
+            return _constant(_TRUTH[leaf.truth], batch.num_rows)
+        case _:
+            assert_never(leaf)
 
 
 # -- leaves ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from indextables.expr.predicate import (
     And,
     Column,
     Compare,
+    Constant,
     InSet,
     Match,
     NullTest,
@@ -34,6 +35,9 @@ from indextables.expr.predicate import (
     Or,
     Predicate,
     StringMatch,
+    TextMatch,
+    Undecided,
+    ValueTest,
 )
 
 ANY_RUN, ANY_ONE = "%", "_"
@@ -70,11 +74,11 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     kept = [p for p in _flat(parts, And) if p != TRUE]
     if FALSE in kept or NULL in kept:
         return FALSE if FALSE in kept else NULL
-    kept = _merge(kept, _excluded, _exclude)
-    kept = _merge(kept, _included, _intersect)
+    kept = _merge(kept, _united, negated=True)
+    kept = _merge(kept, _intersected)
     if FALSE in kept:
         return FALSE
-    strict = {p.column for p in kept if isinstance(p, Compare | InSet | StringMatch)}
+    strict = {p.column for p in kept if isinstance(p, ValueTest)}
     kept = [
         p for p in kept if not (isinstance(p, NullTest) and not p.is_null and p.column in strict)
     ]
@@ -91,7 +95,7 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
     kept = [p for p in flat if p not in (FALSE, NULL)]
     if not kept:
         return NULL if NULL in flat else FALSE
-    kept = _merge(kept, _included, _unite)
+    kept = _merge(kept, _united)
     return kept[0] if len(kept) == 1 else Or(tuple(dict.fromkeys(kept)))
 
 
@@ -105,49 +109,46 @@ def _flat(parts: Iterable[Predicate], kind: type[And] | type[Or]) -> list[Predic
 
 def _merge(
     parts: list[Predicate],
-    values_of: Callable[[Predicate], tuple[Any, ...] | None],
-    join: Callable[[Column, list[tuple[Any, ...]]], Predicate],
+    join: Callable[[list[tuple[Any, ...]]], Iterable[Any]],
+    *,
+    negated: bool = False,
 ) -> list[Predicate]:
     """Replace the set-like parts of each column by their join, at the place of the first."""
     groups: dict[Column, list[tuple[Any, ...]]] = {}
     for part in parts:
-        values = values_of(part)
+        values = included(part, negated=negated)
         if values is not None and isinstance(part, Compare | InSet):
             groups.setdefault(part.column, []).append(values)
     if all(len(group) == 1 for group in groups.values()):
         return parts
-    joined = {column: join(column, group) for column, group in groups.items()}
+    joined = {c: in_set(c, join(group), negated=negated) for c, group in groups.items()}
     merged: dict[Predicate, None] = {}
     for part in parts:
-        if isinstance(part, Compare | InSet) and values_of(part) is not None:
+        if isinstance(part, Compare | InSet) and included(part, negated=negated) is not None:
             part = joined[part.column]
         merged[part] = None
     return list(merged)
 
 
-def _included(part: Predicate) -> tuple[Any, ...] | None:
-    if isinstance(part, Compare) and part.op is Op.EQ:
-        return (part.value,)
-    return part.values if isinstance(part, InSet) and not part.negated else None
+def included(part: Predicate, *, negated: bool = False) -> tuple[Any, ...] | None:
+    """The values of which the part asks for one (``negated``: for none), if that is all it says."""
+    match part:
+        case Compare():
+            return (part.value,) if part.op is (Op.NE if negated else Op.EQ) else None
+        case InSet():
+            return part.values if part.negated is negated else None
+        case And() | Or() | NullTest() | StringMatch() | TextMatch() | Undecided() | Constant():
+            return None
+        case _:
+            assert_never(part)
 
 
-def _excluded(part: Predicate) -> tuple[Any, ...] | None:
-    if isinstance(part, Compare) and part.op is Op.NE:
-        return (part.value,)
-    return part.values if isinstance(part, InSet) and part.negated else None
+def _united(groups: list[tuple[Any, ...]]) -> Iterable[Any]:
+    return (v for group in groups for v in group)
 
 
-def _unite(column: Column, groups: list[tuple[Any, ...]]) -> Predicate:
-    return in_set(column, (v for group in groups for v in group))
-
-
-def _exclude(column: Column, groups: list[tuple[Any, ...]]) -> Predicate:
-    return in_set(column, (v for group in groups for v in group), negated=True)
-
-
-def _intersect(column: Column, groups: list[tuple[Any, ...]]) -> Predicate:
-    common = set(groups[0]).intersection(*groups[1:])
-    return in_set(column, common)
+def _intersected(groups: list[tuple[Any, ...]]) -> Iterable[Any]:
+    return set(groups[0]).intersection(*groups[1:])
 
 
 # -- LIKE -----------------------------------------------------------------------------------------

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.expr.predicate import Column, NullTest, StringMatch
+from indextables.expr.predicate import Column, ColumnTest, NullTest, StringMatch
 from indextables.native import _bounds, _prune, _textbounds
 from indextables.planner.stages import stats
-from indextables.planner.stages.ranges import Rangeable, ranges_of
+from indextables.planner.stages.ranges import ranges_of
 from indextables.planner.stages.stats import (
     BoundsColumn,
     KeyColumn,
@@ -159,7 +159,7 @@ def _text_points(texts: list[str | None], is_null: npt.NDArray[np.bool_]) -> Tex
 # -- tests --------------------------------------------------------------------------------------
 
 
-def partition_table(column: PartitionColumn, leaf: Rangeable | NullTest) -> Verdicts:
+def partition_table(column: PartitionColumn, leaf: ColumnTest) -> Verdicts:
     """The verdict of a leaf for each distinct value."""
     if isinstance(leaf, NullTest):
         return _prune.test_nulls(column.facts, None, leaf.is_null)

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import numpy as np
 
 from indextables.expr import ast
 from indextables.expr.predicate import (
     And,
+    ColumnTest,
     Compare,
     Constant,
     InSet,
@@ -33,6 +34,7 @@ from indextables.expr.predicate import (
     TextMatch,
     Truth,
     Undecided,
+    ValueTest,
     conjuncts,
 )
 from indextables.native import _prune
@@ -134,9 +136,10 @@ class PartitionNode(LeafNode):
 class RangeNode(LeafNode):
     """A test of a column's bounds."""
 
+    leaf: ValueTest
     stage = BOUNDS
 
-    def __init__(self, leaf: Compare | InSet | StringMatch, snapshot: Any, ranges: Ranges) -> None:
+    def __init__(self, leaf: ValueTest, snapshot: Any, ranges: Ranges) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.ranges = ranges
@@ -158,9 +161,7 @@ class NullNode(LeafNode):
     stage = BOUNDS
     cost = 2
 
-    def __init__(
-        self, leaf: Compare | InSet | NullTest | StringMatch, snapshot: Any, is_null: bool
-    ) -> None:
+    def __init__(self, leaf: ColumnTest, snapshot: Any, is_null: bool) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.column = leaf.column
@@ -178,7 +179,7 @@ class NullNode(LeafNode):
 class ValueNode(NullNode):
     """A test that no order helps with: all it is known to need is a value."""
 
-    def __init__(self, leaf: Compare | InSet | StringMatch, snapshot: Any) -> None:
+    def __init__(self, leaf: ValueTest, snapshot: Any) -> None:
         super().__init__(leaf, snapshot, is_null=False)
 
     def test(self, selection: Selection | None) -> Verdicts:
@@ -243,17 +244,21 @@ class Program:
     # -- compiling ------------------------------------------------------------------------------
 
     def _node(self, predicate: Predicate) -> Node:
-        if isinstance(predicate, And | Or):
-            children = tuple(self._node(child) for child in predicate.children)
-            return BranchNode(children, is_and=isinstance(predicate, And))
-        if isinstance(predicate, Constant):
-            verdict = MUST_MATCH if predicate.truth is Truth.TRUE else CANNOT_MATCH
-            return ConstantNode(predicate, verdict, self.count)
-        if isinstance(predicate, TextMatch):
-            return self._text_node(predicate)
-        if isinstance(predicate, Undecided):
-            return LeafNode(predicate)
-        return self._column_node(predicate)
+        match predicate:
+            case Compare() | InSet() | NullTest() | StringMatch():
+                return self._column_node(predicate)
+            case And() | Or():
+                children = tuple(self._node(child) for child in predicate.children)
+                return BranchNode(children, is_and=isinstance(predicate, And))
+            case TextMatch():
+                return self._text_node(predicate)
+            case Undecided():
+                return LeafNode(predicate)
+            case Constant():
+                verdict = MUST_MATCH if predicate.truth is Truth.TRUE else CANNOT_MATCH
+                return ConstantNode(predicate, verdict, self.count)
+            case _:
+                assert_never(predicate)
 
     def _text_node(self, leaf: TextMatch) -> LeafNode:
         if isinstance(leaf.query, ast.MatchAll | ast.MatchNone):
@@ -261,7 +266,7 @@ class Program:
             return ConstantNode(leaf, MUST_MATCH if matches_all else CANNOT_MATCH, self.count)
         return LeafNode(leaf)
 
-    def _column_node(self, leaf: Compare | InSet | NullTest | StringMatch) -> LeafNode:
+    def _column_node(self, leaf: ColumnTest) -> LeafNode:
         if isinstance(leaf, StringMatch):
             if not self._usable(leaf):
                 return LeafNode(leaf)

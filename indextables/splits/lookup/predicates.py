@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
@@ -24,10 +24,12 @@ from indextables.expr.analyzers import MAX_TERM_BYTES, analyze
 from indextables.expr.ipaddr import parse_address
 from indextables.expr.jsonpaths import alternatives
 from indextables.expr.keys import canonical_text
+from indextables.expr.normalize import included
 from indextables.expr.predicate import (
     TRUE,
     And,
     Column,
+    ColumnTest,
     Compare,
     Constant,
     InSet,
@@ -39,6 +41,7 @@ from indextables.expr.predicate import (
     StringMatch,
     TextMatch,
     Truth,
+    Undecided,
     conjunction,
     conjuncts,
 )
@@ -111,20 +114,24 @@ class PredicateCompiler:
         return self._terms.integers(field, low, high, closed=(True, True))
 
     def node(self, predicate: Predicate) -> Node:
-        if isinstance(predicate, And):
-            return intersect(n for _, n in self._conjuncts(predicate.children))
-        if isinstance(predicate, Or):
-            return unite(self.node(c) for c in predicate.children)
-        if isinstance(predicate, Constant):
-            return All() if predicate.truth is Truth.TRUE else Nothing()
-        if isinstance(predicate, TextMatch):
-            found = self._queries.compile(predicate.query)
-            return complement(found) if predicate.negated else found
-        if isinstance(predicate, Compare | InSet | NullTest | StringMatch):
-            return self._leaf(predicate)
-        return UNKNOWN
+        match predicate:
+            case And():
+                return intersect(n for _, n in self._conjuncts(predicate.children))
+            case Or():
+                return unite(self.node(c) for c in predicate.children)
+            case Compare() | InSet() | NullTest() | StringMatch():
+                return self._column(predicate)
+            case TextMatch():
+                found = self._queries.compile(predicate.query)
+                return complement(found) if predicate.negated else found
+            case Constant():
+                return All() if predicate.truth is Truth.TRUE else Nothing()
+            case Undecided():
+                return UNKNOWN
+            case _:
+                assert_never(predicate)
 
-    def _leaf(self, leaf: Compare | InSet | NullTest | StringMatch) -> Node:
+    def _column(self, leaf: ColumnTest) -> Node:
         field = self._terms.field(leaf.column.root)
         if field is None:
             return UNKNOWN
@@ -134,11 +141,15 @@ class PredicateCompiler:
             return self._terms.is_null(field) if leaf.is_null else self._terms.is_not_null(field)
         if not _keeps_numbers(self._terms.dtype(field), leaf.column.dtype):
             return UNKNOWN
-        if isinstance(leaf, StringMatch):
-            return self._pattern(leaf, field)
-        if isinstance(leaf, InSet):
-            return self._one_of(leaf, field)
-        return self._compare(leaf, field)
+        match leaf:
+            case Compare():
+                return self._compare(leaf, field)
+            case InSet():
+                return self._one_of(leaf, field)
+            case StringMatch():
+                return self._pattern(leaf, field)
+            case _:
+                assert_never(leaf)
 
     # -- comparisons ------------------------------------------------------------------------------
 
@@ -213,21 +224,22 @@ class PredicateCompiler:
 
     # -- inside structs ---------------------------------------------------------------------------
 
-    def _nested(self, leaf: Compare | InSet | NullTest | StringMatch, field: IndexField) -> Node:
+    def _nested(self, leaf: ColumnTest, field: IndexField) -> Node:
         """A comparison that is TRUE needs a value at the path, and equality its tokens."""
         if field.kind != "paths" or not field.complete or _is_container(leaf.column):
             return UNKNOWN
-        if isinstance(leaf, NullTest) and leaf.is_null:
-            return UNKNOWN
         path = ".".join(leaf.column.path[1:])
         here = inexact(self._terms.marker(field, path))
-        if not pa.types.is_string(leaf.column.dtype):
-            return here
-        if isinstance(leaf, Compare) and leaf.op is Op.EQ:
-            return intersect([here, self._tokens_at(field, path, leaf.value)])
-        if isinstance(leaf, InSet) and not leaf.negated:
-            return intersect([here, unite(self._tokens_at(field, path, v) for v in leaf.values)])
-        return here
+        asked = included(leaf) if pa.types.is_string(leaf.column.dtype) else None
+        match leaf:
+            case NullTest():
+                return UNKNOWN if leaf.is_null else here
+            case Compare() | InSet() | StringMatch():
+                if asked is None:
+                    return here
+                return intersect([here, unite(self._tokens_at(field, path, v) for v in asked)])
+            case _:
+                assert_never(leaf)
 
     def _tokens_at(self, field: IndexField, path: str, value: Any) -> Node:
         words = next(iter(alternatives(value)), ())
