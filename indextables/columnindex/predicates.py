@@ -31,7 +31,7 @@ from indextables.expr.predicate import (
     Compare,
     Constant,
     InSet,
-    Match,
+    Like,
     NullTest,
     Op,
     Or,
@@ -181,8 +181,9 @@ def _asked(part: Predicate, kind: Kind) -> IndexPredicate | None:
             return None if part.negated else any_of([key_of(kind, v) for v in part.values])
         case NullTest():
             return IsNull() if part.is_null else None
-        case StringMatch():
-            return _pattern(part) if kind is Kind.TEXT and not part.negated else None
+        case StringMatch() | Like():
+            prefix = "" if part.negated or kind is not Kind.TEXT else part.pattern.prefix
+            return prefix_range(prefix.encode("utf-8", "surrogatepass")) if prefix else None
         case Or():
             return _union(part, kind)
         case And() | TextMatch() | Undecided() | Constant():
@@ -201,16 +202,6 @@ def _comparison(op: Op, key: Key) -> IndexPredicate | None:
     return None
 
 
-def _pattern(part: StringMatch) -> IndexPredicate | None:
-    prefix = part.pattern
-    if part.kind is Match.LIKE:
-        ends = [i for c in ("%", "_", part.escape) if c and (i := prefix.find(c)) >= 0]
-        prefix = prefix[: min(ends, default=len(prefix))]
-    elif part.kind is not Match.PREFIX:
-        return None
-    return prefix_range(prefix.encode("utf-8", "surrogatepass")) if prefix else None
-
-
 def prefix_range(prefix: bytes) -> Range:
     """All byte strings that begin with ``prefix``."""
     stem = prefix.rstrip(b"\xff")
@@ -220,9 +211,7 @@ def prefix_range(prefix: bytes) -> Range:
 
 def answers_exactly(part: Predicate) -> bool:
     """Whether an index answers a conjunct without keeping too much."""
-    if isinstance(part, StringMatch):
-        return part.kind is Match.PREFIX and _indexable(part) is not None
-    return _indexable(part) is not None
+    return not isinstance(part, Like) and _indexable(part) is not None
 
 
 def _union(part: Or, kind: Kind) -> IndexPredicate | None:

@@ -4,22 +4,19 @@ Binding promises the rows where a filter is TRUE. Since NOT stands only at leave
 are interchangeable above them: ``x AND NULL`` is never TRUE, ``x OR NULL`` is ``x``. Within that
 promise this module flattens, drops duplicates, merges ``a = 1 OR a IN (2, 3)`` into one sorted set
 (and ``a != 1 AND a NOT IN (2)``), intersects sets under AND, drops ``a IS NOT NULL`` beside a leaf
-that is NULL for a NULL ``a`` anyway, and gives LIKE its simplest exact form.
-
-LIKE follows Spark: ``%`` is any run, ``_`` one character, the escape character makes the next
-``%``, ``_`` or itself literal; before anything else, or at the end, it is an error.
+that is NULL for a NULL ``a`` anyway, and gives LIKE its simplest exact form: an equality without
+wildcards, a prefix, a suffix or a text anywhere where ``%`` stands only at the ends.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 
 import pyarrow as pa
 
-from indextables.errors import PlanningError
+from indextables.expr.like import LikePattern
 from indextables.expr.predicate import (
     FALSE,
     NULL,
@@ -29,6 +26,7 @@ from indextables.expr.predicate import (
     Compare,
     Constant,
     InSet,
+    Like,
     Match,
     NullTest,
     Op,
@@ -39,8 +37,6 @@ from indextables.expr.predicate import (
     Undecided,
     ValueTest,
 )
-
-ANY_RUN, ANY_ONE = "%", "_"
 
 
 def not_null(column: Column) -> Predicate:
@@ -137,7 +133,9 @@ def included(part: Predicate, *, negated: bool = False) -> tuple[Any, ...] | Non
             return (part.value,) if part.op is (Op.NE if negated else Op.EQ) else None
         case InSet():
             return part.values if part.negated is negated else None
-        case And() | Or() | NullTest() | StringMatch() | TextMatch() | Undecided() | Constant():
+        case StringMatch() | Like() | NullTest() | TextMatch() | Undecided() | Constant():
+            return None
+        case And() | Or():
             return None
         case _:
             assert_never(part)
@@ -154,56 +152,6 @@ def _intersected(groups: list[tuple[Any, ...]]) -> Iterable[Any]:
 # -- LIKE -----------------------------------------------------------------------------------------
 
 
-def like_parts(pattern: str, escape: str = "\\") -> list[tuple[bool, str]]:
-    """The pattern as ``(is_wildcard, text)`` parts; literal runs joined, repeated ``%`` once."""
-    parts: list[tuple[bool, str]] = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        wild = char in (ANY_RUN, ANY_ONE) and char != escape
-        if char == escape:
-            at += 1
-            char = _escaped(pattern, at, escape)
-        at += 1
-        if wild:
-            if not (char == ANY_RUN and parts and parts[-1] == (True, ANY_RUN)):
-                parts.append((True, char))
-        elif parts and not parts[-1][0]:
-            parts[-1] = (False, parts[-1][1] + char)
-        else:
-            parts.append((False, char))
-    return parts
-
-
-def _escaped(pattern: str, at: int, escape: str) -> str:
-    if at == len(pattern):
-        raise PlanningError(
-            f"the pattern '{pattern}' ends with the escape character '{escape}'",
-            hint="Double it to match it literally",
-        )
-    if pattern[at] not in (ANY_RUN, ANY_ONE, escape):
-        raise PlanningError(
-            f"the pattern '{pattern}' has '{escape}' before '{pattern[at]}'",
-            hint="Only %, _ and the escape character itself can be escaped",
-        )
-    return pattern[at]
-
-
-def like_prefix(pattern: str, escape: str = "\\") -> str:
-    """The literal text every match starts with."""
-    parts = like_parts(pattern, escape)
-    return parts[0][1] if parts and not parts[0][0] else ""
-
-
-def like_regex(pattern: str, escape: str = "\\") -> str:
-    """A LIKE pattern as a regular expression over the whole value."""
-    parts = like_parts(pattern, escape)
-    body = "".join(
-        (".*" if text == ANY_RUN else ".") if wild else re.escape(text) for wild, text in parts
-    )
-    return rf"(?s)\A{body}\z"
-
-
 def string_match(column: Column, kind: Match, text: str, *, negated: bool = False) -> Predicate:
     """PREFIX, SUFFIX or CONTAINS; the empty text is in every value."""
     if not text:
@@ -213,17 +161,12 @@ def string_match(column: Column, kind: Match, text: str, *, negated: bool = Fals
 
 def like(column: Column, pattern: str, escape: str, *, negated: bool = False) -> Predicate:
     """LIKE in its simplest exact form."""
-    parts = like_parts(pattern, escape)
-    shape = "".join(text if wild else "x" for wild, text in parts)
-    literal = "".join(text for wild, text in parts if not wild)
+    parsed = LikePattern.parse(pattern, escape)
+    shape = parsed.spelled(lambda _: "x", "%", "_")
+    literal = parsed.spelled(str, "", "")
     if shape in ("", "x"):
         return Compare(column, Op.NE if negated else Op.EQ, literal)
     kinds = {"x%": Match.PREFIX, "%x": Match.SUFFIX, "%x%": Match.CONTAINS, "%": Match.CONTAINS}
     if shape in kinds:
         return string_match(column, kinds[shape], literal, negated=negated)
-    spelled = "".join(text if wild else _escape(text) for wild, text in parts)
-    return StringMatch(column, Match.LIKE, spelled, negated=negated)
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return Like(column, parsed, negated)

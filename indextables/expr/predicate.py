@@ -29,6 +29,7 @@ from typing import Any, TypeAlias, assert_never
 import pyarrow as pa
 
 from indextables.expr.ast import Query, query_fields
+from indextables.expr.like import LikePattern, Wild
 
 Literal: TypeAlias = bool | int | float | str | bytes
 
@@ -68,12 +69,11 @@ class Truth(Enum):
 
 
 class Match(Enum):
-    """How a string pattern is laid against the value."""
+    """Where in the value a text is looked for."""
 
     PREFIX = "prefix"
     SUFFIX = "suffix"
     CONTAINS = "contains"
-    LIKE = "like"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +144,36 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class StringMatch:
-    """LIKE and its simple forms. For ``LIKE`` the pattern keeps its wildcards and escapes."""
+    """A text at the start, at the end or anywhere; it is never empty."""
 
     column: Column
     kind: Match
-    pattern: str
-    escape: str = "\\"
+    text: str
     negated: bool = False
+
+    @property
+    def pattern(self) -> LikePattern:
+        """The same test as LIKE."""
+        before = () if self.kind is Match.PREFIX else (Wild.RUN,)
+        return LikePattern(
+            (*before, self.text, *(() if self.kind is Match.SUFFIX else (Wild.RUN,)))
+        )
 
     def __repr__(self) -> str:
         word = f"NOT {self.kind.value}" if self.negated else self.kind.value
-        return f"{self.column!r} {word} {self.pattern!r}"
+        return f"{self.column!r} {word} {self.text!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``column [NOT] LIKE pattern`` where no comparison and no ``StringMatch`` says the same."""
+
+    column: Column
+    pattern: LikePattern
+    negated: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.column!r} {'NOT like' if self.negated else 'like'} {str(self.pattern)!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +228,7 @@ class Or:
         return "(" + " OR ".join(map(repr, self.children)) + ")"
 
 
-ValueTest: TypeAlias = Compare | InSet | StringMatch
+ValueTest: TypeAlias = Compare | InSet | StringMatch | Like
 """Tests of one column that are NULL where it is NULL."""
 ColumnTest: TypeAlias = ValueTest | NullTest
 Leaf: TypeAlias = ColumnTest | TextMatch | Undecided | Constant
@@ -279,7 +298,7 @@ def referenced_columns(predicate: Predicate) -> list[str]:
 
 def _named(leaf: Leaf) -> Iterator[str]:
     match leaf:
-        case Compare() | InSet() | StringMatch() | NullTest():
+        case Compare() | InSet() | StringMatch() | Like() | NullTest():
             yield leaf.column.root
         case TextMatch():
             yield from (name.split(".")[0] for name in (*leaf.fields, *query_fields(leaf.query)))

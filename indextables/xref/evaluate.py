@@ -30,14 +30,15 @@ from numpy.typing import NDArray
 from indextables.expr import ast
 from indextables.expr.analyzers import analyze
 from indextables.expr.keys import key_field, key_for_term, keys_for_equality
+from indextables.expr.normalize import included
 from indextables.expr.predicate import (
     And,
     Column,
     Compare,
     Constant,
     InSet,
+    Like,
     NullTest,
-    Op,
     Or,
     Predicate,
     StringMatch,
@@ -114,10 +115,8 @@ def judge(wording: Wording, filters: FilterSet, mask: NDArray[np.bool_] | None =
 def may_prune(predicate: Predicate) -> bool:
     """Could any filter say ``NOT_PRESENT``? What ``Question.predicate`` leaves undecided cannot."""
     match predicate:
-        case Compare():
-            return predicate.op is Op.EQ and not predicate.column.is_partition
-        case InSet():
-            return not predicate.negated and not predicate.column.is_partition
+        case Compare() | InSet():
+            return included(predicate) is not None and not predicate.column.is_partition
         case TextMatch():
             return not predicate.negated
         case And():
@@ -126,7 +125,7 @@ def may_prune(predicate: Predicate) -> bool:
             return all(map(may_prune, predicate.children))
         case Constant():
             return predicate.truth is not Truth.TRUE
-        case NullTest() | StringMatch() | Undecided():
+        case NullTest() | StringMatch() | Like() | Undecided():
             return False
         case _:
             assert_never(predicate)
@@ -164,18 +163,17 @@ class Question:
             case Constant():
                 true = predicate.truth is Truth.TRUE
                 return Fixed(POSSIBLY_PRESENT if true else NOT_PRESENT)
-            case Compare(column, Op.EQ, value):
-                return self._equal(column, [value])
-            case InSet(column, values, negated=False):
-                return self._equal(column, list(values))
-            case TextMatch(query, negated=False):
-                return self.query(query)
-            case Compare() | InSet() | TextMatch() | NullTest() | StringMatch() | Undecided():
+            case Compare() | InSet():
+                values = included(predicate)
+                return self.undecided() if values is None else self._equal(predicate.column, values)
+            case TextMatch():
+                return self.undecided() if predicate.negated else self.query(predicate.query)
+            case NullTest() | StringMatch() | Like() | Undecided():
                 return self.undecided()
             case _:
                 assert_never(predicate)
 
-    def _equal(self, column: Column, values: list[Any]) -> Wording:
+    def _equal(self, column: Column, values: tuple[Any, ...]) -> Wording:
         mapping = self.mapping.get(column.root)
         if column.is_partition or len(column.path) > 1 or mapping is None:
             return self.undecided()

@@ -27,6 +27,7 @@ from splitkit import (
 from indextables.expr.bind import bind
 from indextables.expr.casting import physical_values
 from indextables.expr.evaluate import evaluate, matching_rows
+from indextables.expr.normalize import like, string_match
 from indextables.expr.predicate import (
     TRUE,
     Column,
@@ -83,8 +84,10 @@ def random_leaf(rng: random.Random, pools: dict[str, list[Any]]) -> Predicate:
 def random_match(rng: random.Random) -> Predicate:
     column = Column((rng.choice(["s", "txt", "ip"]),), pa.string())
     patterns = ["", "r", "re", "the%", "%e%", "_ed", "10.0.", "\\%", ".*", "ï", "%ï%", "_________"]
-    kind = rng.choice(list(Match))
-    return StringMatch(column, kind, rng.choice(patterns), negated=rng.random() < 0.4)
+    kind, pattern, negated = rng.choice([*Match, None]), rng.choice(patterns), rng.random() < 0.4
+    if kind is None:
+        return like(column, pattern, "\\", negated=negated)
+    return string_match(column, kind, pattern, negated=negated)
 
 
 _NAME = Column(("st", "name"), pa.string())

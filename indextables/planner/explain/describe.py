@@ -20,6 +20,7 @@ from indextables.expr.predicate import (
     Constant,
     InSet,
     Leaf,
+    Like,
     Match,
     NullTest,
     Or,
@@ -30,7 +31,6 @@ from indextables.expr.predicate import (
 )
 from indextables.mapping import DocMapping
 from indextables.planner.stages.ranges import ranges_of
-from indextables.planner.stages.strings import matches_everything
 from indextables.printable import on_one_line
 from indextables.xref.evaluate import may_prune
 
@@ -39,7 +39,6 @@ _WORDS = {
     Match.PREFIX: "STARTS WITH",
     Match.SUFFIX: "ENDS WITH",
     Match.CONTAINS: "CONTAINS",
-    Match.LIKE: "LIKE",
 }
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -80,10 +79,11 @@ def _leaf_text(leaf: Leaf) -> str:
             listed = ", ".join(shown) + (f", {more:,} more" if more else "")
             return f"{leaf.column.name} {'NOT IN' if leaf.negated else 'IN'} ({listed})"
         case StringMatch():
-            pattern = literal_text(leaf.pattern, leaf.column.dtype)
-            return (
-                f"{leaf.column.name} {'NOT ' if leaf.negated else ''}{_WORDS[leaf.kind]} {pattern}"
-            )
+            word = f"NOT {_WORDS[leaf.kind]}" if leaf.negated else _WORDS[leaf.kind]
+            return f"{leaf.column.name} {word} {literal_text(leaf.text, leaf.column.dtype)}"
+        case Like():
+            word = "NOT LIKE" if leaf.negated else "LIKE"
+            return f"{leaf.column.name} {word} {literal_text(str(leaf.pattern), leaf.column.dtype)}"
         case NullTest() | TextMatch() | Undecided() | Constant():
             return repr(leaf)
         case _:
@@ -101,7 +101,7 @@ def predicate_text(predicate: Predicate) -> str:
 def usable_stages(leaf: Leaf, mapping: DocMapping | None = None) -> tuple[str, ...]:
     """The stages that can use a leaf, in order."""
     match leaf:
-        case Compare() | InSet() | NullTest() | StringMatch():
+        case Compare() | InSet() | NullTest() | StringMatch() | Like():
             return _column_stages(leaf, mapping)
         case TextMatch():
             return ("search",) if leaf.negated else ("xref", "search")
@@ -116,18 +116,11 @@ def usable_stages(leaf: Leaf, mapping: DocMapping | None = None) -> tuple[str, .
 def _column_stages(leaf: ColumnTest, mapping: DocMapping | None) -> tuple[str, ...]:
     if leaf.column.is_partition:
         return ("partition",)
-    stages = ["min/max"] if _has_bounds(leaf) else []
+    has_bounds = isinstance(leaf, NullTest) or ranges_of(leaf) is not None
+    stages = ["min/max"] if has_bounds else []
     if may_prune(leaf) and _is_probed(leaf.column, mapping):
         stages.append("xref")
     return (*stages, "search")
-
-
-def _has_bounds(leaf: ColumnTest) -> bool:
-    if isinstance(leaf, NullTest):
-        return True
-    if isinstance(leaf, StringMatch) and matches_everything(leaf.kind, leaf.pattern, leaf.escape):
-        return True
-    return ranges_of(leaf) is not None
 
 
 def _is_probed(column: Column, mapping: DocMapping | None) -> bool:

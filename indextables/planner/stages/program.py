@@ -26,6 +26,7 @@ from indextables.expr.predicate import (
     Constant,
     InSet,
     Leaf,
+    Like,
     Match,
     NullTest,
     Or,
@@ -42,7 +43,6 @@ from indextables.planner.stages import stats
 from indextables.planner.stages.partitions import PartitionColumn, partition_of, partition_table
 from indextables.planner.stages.ranges import Ranges, ranges_of
 from indextables.planner.stages.stats import bounds_of, zones_of
-from indextables.planner.stages.strings import matches_everything
 from indextables.planner.stages.verdict import (
     CANNOT_MATCH,
     MAY_MATCH,
@@ -245,7 +245,7 @@ class Program:
 
     def _node(self, predicate: Predicate) -> Node:
         match predicate:
-            case Compare() | InSet() | NullTest() | StringMatch():
+            case Compare() | InSet() | NullTest() | StringMatch() | Like():
                 return self._column_node(predicate)
             case And() | Or():
                 children = tuple(self._node(child) for child in predicate.children)
@@ -267,11 +267,8 @@ class Program:
         return LeafNode(leaf)
 
     def _column_node(self, leaf: ColumnTest) -> LeafNode:
-        if isinstance(leaf, StringMatch):
-            if not self._usable(leaf):
-                return LeafNode(leaf)
-            if matches_everything(leaf.kind, leaf.pattern, leaf.escape):
-                return self._presence_node(leaf)
+        if isinstance(leaf, StringMatch | Like) and not self._usable(leaf):
+            return LeafNode(leaf)
         if leaf.column.is_partition:
             column = partition_of(self.snapshot, leaf.column)
             return PartitionNode(leaf, column, partition_table(column, leaf))
@@ -284,20 +281,10 @@ class Program:
             return ValueNode(leaf, self.snapshot)
         return RangeNode(leaf, self.snapshot, ranges)
 
-    def _presence_node(self, leaf: StringMatch) -> LeafNode:
-        """A pattern that every string matches: TRUE for values, NULL for NULL."""
-        if leaf.negated:
-            return ConstantNode(leaf, CANNOT_MATCH, self.count)
-        if leaf.column.is_partition:
-            column = partition_of(self.snapshot, leaf.column)
-            table = partition_table(column, NullTest(leaf.column, False))
-            return PartitionNode(leaf, column, table)
-        return NullNode(leaf, self.snapshot, is_null=False)
-
-    def _usable(self, leaf: StringMatch) -> bool:
-        if leaf.kind is Match.PREFIX:
-            return self.options.prefixes
-        return self.options.patterns or leaf.kind is not Match.LIKE
+    def _usable(self, leaf: StringMatch | Like) -> bool:
+        if isinstance(leaf, Like):
+            return self.options.patterns
+        return self.options.prefixes or leaf.kind is not Match.PREFIX
 
     def _is_shadowed(self, path: tuple[str, ...]) -> bool:
         """A field whose dotted name is also a column's: statistics could be either's."""

@@ -20,7 +20,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from indextables.expr.predicate import Compare, InSet, Match, Op, StringMatch, ValueTest
+from indextables.expr.predicate import Compare, InSet, Like, Op, StringMatch, ValueTest
 from indextables.native import _prune
 from indextables.planner.stages.stats import (
     BoundsColumn,
@@ -36,7 +36,6 @@ from indextables.planner.stages.strings import (
     Cut,
     cut,
     cut_key,
-    parse_like,
     point_ranges,
     prefix_range,
 )
@@ -139,8 +138,12 @@ def _asked_for(leaf: ValueTest, kind: str) -> Ranges | None:
             if kind == "text":
                 return _between(point_ranges(sorted(leaf.values, key=str.encode)))
             return _point_keys(kind, leaf.values)
-        case StringMatch():
-            return _asked_pattern(leaf) if kind == "text" else None
+        case StringMatch() | Like():
+            prefix = leaf.pattern.prefix
+            if kind != "text" or not prefix:
+                return None
+            found = _between(prefix_range(prefix))
+            return found.covering() if isinstance(leaf, Like) else found
         case _:
             assert_never(leaf)
 
@@ -219,17 +222,3 @@ def _text_half_line(op: Op, value: str) -> list[Cut | None]:
     if op is Op.GE:
         return [cut(value, BEFORE), None]
     return [cut(value, BEFORE), cut(value, AFTER)]
-
-
-def _asked_pattern(leaf: StringMatch) -> Ranges | None:
-    if leaf.kind is Match.PREFIX:
-        return _between(prefix_range(leaf.pattern)) if leaf.pattern else None
-    if leaf.kind is not Match.LIKE:
-        return None
-    pattern = parse_like(leaf.pattern, leaf.escape)
-    if pattern.rest == "":
-        return _between(_text_half_line(Op.EQ, pattern.prefix))
-    if not pattern.prefix:
-        return None
-    ranges = _between(prefix_range(pattern.prefix))
-    return ranges if pattern.rest == "%" else ranges.covering()

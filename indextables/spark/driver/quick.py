@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from indextables.config import Config
+from indextables.expr.normalize import included
 from indextables.expr.predicate import (
     TRUE,
     And,
     Compare,
     Constant,
     InSet,
+    Like,
     NullTest,
-    Op,
     Or,
     Predicate,
     StringMatch,
@@ -83,11 +84,11 @@ def is_searched(predicate: Predicate) -> bool:
     match predicate:
         case And():
             return any(map(is_searched, predicate.children))
-        case Compare():
-            return predicate.op is Op.EQ
-        case InSet() | TextMatch():
+        case Compare() | InSet():
+            return included(predicate) is not None
+        case TextMatch():
             return not predicate.negated
-        case Or() | NullTest() | StringMatch() | Undecided() | Constant():
+        case Or() | NullTest() | StringMatch() | Like() | Undecided() | Constant():
             return False
         case _:
             assert_never(predicate)

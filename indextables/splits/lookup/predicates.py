@@ -33,6 +33,7 @@ from indextables.expr.predicate import (
     Compare,
     Constant,
     InSet,
+    Like,
     Match,
     NullTest,
     Op,
@@ -119,7 +120,7 @@ class PredicateCompiler:
                 return intersect(n for _, n in self._conjuncts(predicate.children))
             case Or():
                 return unite(self.node(c) for c in predicate.children)
-            case Compare() | InSet() | NullTest() | StringMatch():
+            case Compare() | InSet() | NullTest() | StringMatch() | Like():
                 return self._column(predicate)
             case TextMatch():
                 found = self._queries.compile(predicate.query)
@@ -146,7 +147,7 @@ class PredicateCompiler:
                 return self._compare(leaf, field)
             case InSet():
                 return self._one_of(leaf, field)
-            case StringMatch():
+            case StringMatch() | Like():
                 return self._pattern(leaf, field)
             case _:
                 assert_never(leaf)
@@ -212,13 +213,17 @@ class PredicateCompiler:
 
     # -- patterns ---------------------------------------------------------------------------------
 
-    def _pattern(self, leaf: StringMatch, field: IndexField) -> Node:
+    def _pattern(self, leaf: StringMatch | Like, field: IndexField) -> Node:
+        """``_`` is up to two characters here: the verifier counts them as LIKE does."""
         if field.kind != "term" or not field.complete:
             return UNKNOWN
-        if leaf.kind is not Match.PREFIX and field.terms > MANY_TERMS:
+        if field.terms > MANY_TERMS and not (
+            isinstance(leaf, StringMatch) and leaf.kind is Match.PREFIX
+        ):
             return UNKNOWN
-        node = self._queries.pattern(self._terms.vocabulary(field), _pattern_regex(leaf))
-        if leaf.kind is Match.LIKE:
+        regex = leaf.pattern.spelled(escape_regex, ANY_TEXT, f"{ANY_CHARACTER}{{0,2}}")
+        node = self._queries.pattern(self._terms.vocabulary(field), regex)
+        if isinstance(leaf, Like):
             return UNKNOWN if leaf.negated else inexact(node)
         return self._terms.other_than(node, field) if leaf.negated else node
 
@@ -234,7 +239,7 @@ class PredicateCompiler:
         match leaf:
             case NullTest():
                 return UNKNOWN if leaf.is_null else here
-            case Compare() | InSet() | StringMatch():
+            case Compare() | InSet() | StringMatch() | Like():
                 if asked is None:
                     return here
                 return intersect([here, unite(self._tokens_at(field, path, v) for v in asked)])
@@ -280,28 +285,3 @@ def _keeps_numbers(held: pa.DataType, asked: pa.DataType) -> bool:
         or (t.is_floating(held) and t.is_floating(asked))
         or (t.is_string(held) and t.is_string(asked))
     )
-
-
-def _pattern_regex(leaf: StringMatch) -> str:
-    text = escape_regex(leaf.pattern)
-    if leaf.kind is Match.PREFIX:
-        return text + ANY_TEXT
-    if leaf.kind is Match.SUFFIX:
-        return ANY_TEXT + text
-    if leaf.kind is Match.CONTAINS:
-        return ANY_TEXT + text + ANY_TEXT
-    return like_regex(leaf.pattern, leaf.escape)
-
-
-def like_regex(pattern: str, escape: str) -> str:
-    """A superset of LIKE: ``%`` any run, ``_`` any run (characters are counted by the verifier)."""
-    found, plain = [], False
-    for char in pattern:
-        if plain or (char != escape and char not in "%_"):
-            found.append(escape_regex(char))
-            plain = False
-        elif char == escape:
-            plain = True
-        else:
-            found.append(ANY_TEXT if char == "%" else f"{ANY_CHARACTER}{{0,2}}")
-    return "".join(found)
