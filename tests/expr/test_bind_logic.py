@@ -69,7 +69,6 @@ def test_null_logic(source: Any, expected: str) -> None:
         ("NULL", NULL),
         ("CAST('1' AS INT) IS NULL", FALSE),
         ("NULL IS NULL", TRUE),
-        ("", TRUE),
         (None, TRUE),
         ([], TRUE),
         (True, TRUE),
