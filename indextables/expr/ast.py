@@ -13,8 +13,9 @@ matches everything else.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from indextables.errors import PlanningError
 
@@ -135,56 +136,37 @@ class Bool:
         return 1 if self.should and not self.must else 0
 
 
-Query: TypeAlias = (
-    MatchAll
-    | MatchNone
-    | Term
-    | TermSet
-    | FullText
-    | Phrase
-    | Range
-    | Wildcard
-    | Regex
-    | Fuzzy
-    | Exists
-    | Boost
-    | Bool
-)
+OneTermQuery: TypeAlias = Term | TermSet | Range | Wildcard | Regex | Fuzzy
+TermQuery: TypeAlias = OneTermQuery | Phrase
+WordQuery: TypeAlias = TermQuery | FullText
+FieldQuery: TypeAlias = WordQuery | Exists
+Query: TypeAlias = FieldQuery | Bool | Boost | MatchAll | MatchNone
+
+
+def asked(query: Query, *, wanted: bool = False) -> list[FieldQuery]:
+    """The questions about single fields that a query is made of; ``wanted``: no ``must_not``."""
+    if isinstance(query, Bool):
+        parts = (*query.must, *query.should, *(() if wanted else query.must_not))
+        return [one for part in parts for one in asked(part, wanted=wanted)]
+    if isinstance(query, Boost):
+        return asked(query.query, wanted=wanted)
+    return [] if isinstance(query, MatchAll | MatchNone) else [query]
 
 
 def query_fields(query: Query) -> list[str]:
     """The fields a query asks about, in order of first use."""
-    if isinstance(query, Bool):
-        parts = (*query.must, *query.should, *query.must_not)
-        return list(dict.fromkeys(name for part in parts for name in query_fields(part)))
-    if isinstance(query, Boost):
-        return query_fields(query.query)
-    return [] if isinstance(query, MatchAll | MatchNone) else [query.field]
+    return list(dict.fromkeys(one.field for one in asked(query)))
 
 
 def has_phrase(query: Query) -> bool:
     """Does a query ask for tokens next to each other?"""
-    if isinstance(query, Bool):
-        return any(map(has_phrase, (*query.must, *query.should, *query.must_not)))
-    return has_phrase(query.query) if isinstance(query, Boost) else isinstance(query, Phrase)
+    return any(isinstance(one, Phrase) for one in asked(query))
 
 
-_KINDS: dict[str, Any] = {
-    "match_all": MatchAll,
-    "match_none": MatchNone,
-    "term": Term,
-    "term_set": TermSet,
-    "full_text": FullText,
-    "phrase": Phrase,
-    "range": Range,
-    "wildcard": Wildcard,
-    "regex": Regex,
-    "fuzzy": Fuzzy,
-    "exists": Exists,
-    "boost": Boost,
-    "bool": Bool,
+_NAMES: dict[type, str] = {
+    cls: re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower() for cls in get_args(Query)
 }
-_NAMES = {cls: name for name, cls in _KINDS.items()}
+_KINDS: dict[str, Any] = {name: cls for cls, name in _NAMES.items()}
 
 
 def to_json(query: Query) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from indextables.expr.literals import (
     scalar_of,
     to_double,
 )
-from indextables.expr.normalize import all_of, any_of, in_set, like, string_match
+from indextables.expr.normalize import all_of, any_of, in_set, included, like, string_match
 from indextables.expr.predicate import (
     FALSE,
     NULL,
@@ -328,10 +328,11 @@ def _in(node: f.In, scope: Scope, negated: bool) -> Predicate:
             others.append(_bind(f.EqualTo(node.left, value), scope, negated))
             continue
         part = target.compare(op, scalar)
-        if isinstance(part, Compare) and part.op is op:
-            plain.append(part.value)
-        else:
+        values = included(part, negated=negated)
+        if values is None:
             others.append(part)
+        else:
+            plain.extend(values)
     if plain:
         others.insert(0, in_set(target.column, plain, negated=negated))
     return all_of(others) if negated else any_of(others)

@@ -12,7 +12,7 @@ open, as Spark's short circuit does, so that a cast never fails on a row another
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,13 @@ from indextables.errors import PlanningError
 from indextables.expr import functions, textmatch
 from indextables.expr.arrays import read_column
 from indextables.expr.casting import decimal_array
-from indextables.expr.normalize import like_regex
 from indextables.expr.predicate import (
     And,
     Compare,
     Constant,
     InSet,
     Leaf,
+    Like,
     Match,
     NullTest,
     Op,
@@ -50,6 +50,11 @@ _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
     Op.LE: pc.less_equal,
     Op.GT: pc.greater,
     Op.GE: pc.greater_equal,
+}
+_MATCH: dict[Match, Callable[[Any, str], Any]] = {
+    Match.PREFIX: pc.starts_with,
+    Match.SUFFIX: pc.ends_with,
+    Match.CONTAINS: pc.match_substring,
 }
 _TRUTH = {Truth.TRUE: True, Truth.FALSE: False, Truth.NULL: None}
 
@@ -119,20 +124,24 @@ def _constant(value: bool | None, rows: int) -> pa.BooleanArray:
 def _leaf(
     leaf: Leaf, batch: pa.RecordBatch | pa.Table, mapping: DocMapping | None
 ) -> pa.BooleanArray:
-    if isinstance(leaf, Constant):
-        return _constant(_TRUTH[leaf.truth], batch.num_rows)
-    if isinstance(leaf, TextMatch):
-        return _text(leaf, batch, mapping)
-    if isinstance(leaf, Undecided):
-        return _undecided(leaf, batch)
-    values = read_column(batch, leaf.column)
-    if isinstance(leaf, NullTest):
-        return pc.is_null(values) if leaf.is_null else pc.is_valid(values)
-    if isinstance(leaf, StringMatch):
-        return _string_match(leaf, values)
-    if isinstance(leaf, InSet):
-        return _in_set(leaf, values)
-    return _compare(leaf, values)
+    match leaf:
+        case Compare():
+            return _compare(leaf, read_column(batch, leaf.column))
+        case InSet():
+            return _in_set(leaf, read_column(batch, leaf.column))
+        case StringMatch() | Like():
+            return _pattern(leaf, read_column(batch, leaf.column))
+        case NullTest():
+            values = read_column(batch, leaf.column)
+            return pc.is_null(values) if leaf.is_null else pc.is_valid(values)
+        case TextMatch():
+            return _text(leaf, batch, mapping)
+        case Undecided():
+            return _undecided(leaf, batch)
+        case Constant():
+            return _constant(_TRUTH[leaf.truth], batch.num_rows)
+        case _:
+            assert_never(leaf)
 
 
 # -- leaves ---------------------------------------------------------------------------------------
@@ -201,15 +210,11 @@ def _null_where_null(found: pa.BooleanArray, values: pa.Array) -> pa.BooleanArra
     return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))
 
 
-def _string_match(leaf: StringMatch, values: pa.Array) -> pa.BooleanArray:
-    if leaf.kind is Match.PREFIX:
-        found = pc.starts_with(values, leaf.pattern)
-    elif leaf.kind is Match.SUFFIX:
-        found = pc.ends_with(values, leaf.pattern)
-    elif leaf.kind is Match.CONTAINS:
-        found = pc.match_substring(values, leaf.pattern)
+def _pattern(leaf: StringMatch | Like, values: pa.Array) -> pa.BooleanArray:
+    if isinstance(leaf, Like):
+        found = pc.match_substring_regex(values, leaf.pattern.regex)
     else:
-        found = pc.match_substring_regex(values, like_regex(leaf.pattern, leaf.escape))
+        found = _MATCH[leaf.kind](values, leaf.text)
     return pc.invert(found) if leaf.negated else found
 
 

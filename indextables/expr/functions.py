@@ -23,6 +23,7 @@ from indextables.expr import kernels, timetext
 from indextables.expr.arrays import read_column
 from indextables.expr.casting import array_of, cast_array, decimal_array, physical_values
 from indextables.expr.coercion import NotComputableError, family
+from indextables.expr.like import LikePattern
 from indextables.expr.literals import (
     Kind,
     Scalar,
@@ -30,7 +31,6 @@ from indextables.expr.literals import (
     clean_float,
     scalar_of,
 )
-from indextables.expr.normalize import like_regex
 from indextables.expr.scope import Scope
 from indextables.expr.typed import KINDS, Compiler, Typed
 
@@ -190,8 +190,8 @@ def _compare(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
     return greater if op == ">" else pc.or_(greater, _compare("=", left, right))
 
 
-def _like(values: pa.Array, parameter: tuple[str, str]) -> pa.Array:
-    return pc.match_substring_regex(values, like_regex(*parameter))
+def _like(values: pa.Array, pattern: LikePattern) -> pa.Array:
+    return pc.match_substring_regex(values, pattern.regex)
 
 
 _LAZY: dict[str, Callable[[Typed, Any], pa.Array]] = {

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from datetime import UTC
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -120,11 +120,10 @@ class _Matcher:
             result &= votes >= query.required_should
         return result
 
-    def _field(self, query: Any, mapping: FieldMapping, path: str) -> Rows:
+    def _field(self, query: ast.FieldQuery, mapping: FieldMapping, path: str) -> Rows:
         values = self._values(mapping)
-        if isinstance(query, ast.Exists) and not path:
-            valid: Rows = values.is_valid().to_numpy(zero_copy_only=False)
-            return valid
+        if isinstance(query, ast.Exists):
+            return self._exists(values, mapping, path)
         if mapping.type == "json":
             return self._json(query, mapping, path)
         if mapping.type == "ip":
@@ -158,7 +157,7 @@ class _Matcher:
             self._leaves[mapping.name] = jsonpaths.flatten(values, is_text=is_text)
         return self._leaves[mapping.name]
 
-    def _words(self, query: Any, terms: _Terms, mapping: FieldMapping) -> Rows:
+    def _words(self, query: ast.WordQuery, terms: _Terms, mapping: FieldMapping) -> Rows:
         """A question about terms that are words."""
         if isinstance(query, ast.Phrase):
             return self._phrase(query, terms)
@@ -199,13 +198,20 @@ class _Matcher:
 
     # -- JSON -------------------------------------------------------------------------------------
 
-    def _json(self, query: Any, mapping: FieldMapping, path: str) -> Rows:
+    def _exists(self, values: pa.Array, mapping: FieldMapping, path: str) -> Rows:
+        if not path:
+            valid: Rows = values.is_valid().to_numpy(zero_copy_only=False)
+            return valid
+        if mapping.type != "json":
+            raise PlanningError(f"Exists has no meaning for '{path}' in '{mapping.name}'")
         found = np.zeros(self._count, bool)
-        if isinstance(query, ast.Exists):
-            for leaf in self._json_leaves(mapping):
-                if leaf.path == path or leaf.path.startswith(path + "."):
-                    found[leaf.rows] = True
-            return found
+        for leaf in self._json_leaves(mapping):
+            if leaf.path == path or leaf.path.startswith(path + "."):
+                found[leaf.rows] = True
+        return found
+
+    def _json(self, query: ast.WordQuery, mapping: FieldMapping, path: str) -> Rows:
+        found = np.zeros(self._count, bool)
         for leaf in self._json_leaves(mapping):
             if leaf.path != path:
                 continue
@@ -247,26 +253,27 @@ def _leaf_terms(leaf: jsonpaths.Leaf) -> _Terms:
 # -- single questions -----------------------------------------------------------------------------
 
 
-def _wanted(query: Any, words: pa.Array) -> Rows:
+def _wanted(query: ast.OneTermQuery, words: pa.Array) -> Rows:
     """Which terms the query wants."""
-    if isinstance(query, ast.Term):
-        return as_rows(pc.equal(words, _token(query.value)))
-    if isinstance(query, ast.TermSet):
-        tokens = pa.array([_token(v) for v in query.values], pa.string())
-        return as_rows(pc.is_in(words, value_set=tokens))
-    if isinstance(query, ast.Wildcard):
-        return as_rows(pc.match_substring_regex(words, f"(?s)^{_wildcard_regex(query.pattern)}$"))
-    if isinstance(query, ast.Regex):
-        return as_rows(pc.match_substring_regex(words, f"^(?:{query.pattern})$"))
-    if isinstance(query, ast.Fuzzy):
-        near = (
-            within_edits(query.value, w, query.distance, query.prefix) for w in words.to_pylist()
-        )
-        return np.fromiter(near, bool, len(words))
-    if isinstance(query, ast.Range):
-        inside = (_between(w.encode(), query) for w in words.to_pylist())
-        return np.fromiter(inside, bool, len(words))
-    raise PlanningError(f"{type(query).__name__} has no meaning for text")
+    match query:
+        case ast.Term():
+            return as_rows(pc.equal(words, _token(query.value)))
+        case ast.TermSet():
+            tokens = pa.array([_token(v) for v in query.values], pa.string())
+            return as_rows(pc.is_in(words, value_set=tokens))
+        case ast.Wildcard():
+            regex = f"(?s)^{_wildcard_regex(query.pattern)}$"
+            return as_rows(pc.match_substring_regex(words, regex))
+        case ast.Regex():
+            return as_rows(pc.match_substring_regex(words, f"^(?:{query.pattern})$"))
+        case ast.Fuzzy(_, value, distance, prefix):
+            near = (within_edits(value, w, distance, prefix) for w in words.to_pylist())
+            return np.fromiter(near, bool, len(words))
+        case ast.Range():
+            inside = (_between(w.encode(), query) for w in words.to_pylist())
+            return np.fromiter(inside, bool, len(words))
+        case _:
+            assert_never(query)
 
 
 def _token(value: Any) -> str:
@@ -324,16 +331,25 @@ def _all_apart(choices: list[list[int]]) -> bool:
     return all(settle(word, set()) for word in range(len(choices)))
 
 
-def _address(query: Any, values: pa.Array) -> Rows:
+def _address(query: ast.WordQuery, values: pa.Array) -> Rows:
     texts = values.cast(pa.string())
-    if isinstance(query, ast.Term | ast.TermSet):
-        asked = query.values if isinstance(query, ast.TermSet) else (query.value,)
-        found = np.zeros(len(values), bool)
-        for value in asked:
-            found |= in_range(texts, *address_range(str(value)))
-        return found
-    if not isinstance(query, ast.Range):
-        raise PlanningError(f"{type(query).__name__} has no meaning for addresses")
+    match query:
+        case ast.Term():
+            return in_range(texts, *address_range(str(query.value)))
+        case ast.TermSet():
+            found = np.zeros(len(values), bool)
+            for value in query.values:
+                found |= in_range(texts, *address_range(str(value)))
+            return found
+        case ast.Range():
+            return _addresses(query, texts)
+        case ast.FullText() | ast.Phrase() | ast.Wildcard() | ast.Regex() | ast.Fuzzy():
+            raise PlanningError(f"{type(query).__name__} has no meaning for addresses")
+        case _:
+            assert_never(query)
+
+
+def _addresses(query: ast.Range, texts: pa.Array) -> Rows:
     low = 0 if query.lower is None else parse_address(str(query.lower))
     high = 2**128 - 1 if query.upper is None else parse_address(str(query.upper))
     if low is None or high is None:
@@ -341,19 +357,27 @@ def _address(query: Any, values: pa.Array) -> Rows:
     low += query.lower is not None and not query.include_lower
     high -= query.upper is not None and not query.include_upper
     if low > high:
-        return np.zeros(len(values), bool)
+        return np.zeros(len(texts), bool)
     return in_range(texts, low, high)
 
 
-def _typed(query: Any, values: pa.Array) -> Rows:
+def _typed(query: ast.WordQuery, values: pa.Array) -> Rows:
     """A question about a column of plain values."""
-    if isinstance(query, ast.Term):
-        return _holds(values, [(Op.EQ, query.value)])
-    if isinstance(query, ast.TermSet):
-        masks = [_holds(values, [(Op.EQ, v)]) for v in query.values]
-        return np.logical_or.reduce(masks) if masks else np.zeros(len(values), bool)
-    if not isinstance(query, ast.Range):
-        raise PlanningError(f"{type(query).__name__} has no meaning for {values.type}")
+    match query:
+        case ast.Term():
+            return _holds(values, [(Op.EQ, query.value)])
+        case ast.TermSet():
+            masks = [_holds(values, [(Op.EQ, v)]) for v in query.values]
+            return np.logical_or.reduce(masks) if masks else np.zeros(len(values), bool)
+        case ast.Range():
+            return _typed_range(query, values)
+        case ast.FullText() | ast.Phrase() | ast.Wildcard() | ast.Regex() | ast.Fuzzy():
+            raise PlanningError(f"{type(query).__name__} has no meaning for {values.type}")
+        case _:
+            assert_never(query)
+
+
+def _typed_range(query: ast.Range, values: pa.Array) -> Rows:
     tests = []
     if query.lower is not None:
         tests.append((Op.GE if query.include_lower else Op.GT, query.lower))
@@ -406,5 +430,5 @@ def _json_range(query: ast.Range, values: pa.Array) -> Rows:
         return np.array([_between(v.encode(), query) for v in values.to_pylist()], bool)
     if pa.types.is_decimal(values.type):
         numbers = pa.array([float(v) for v in physical_values(values)], pa.float64())
-        return _typed(query, numbers)
-    return _typed(query, values)
+        return _typed_range(query, numbers)
+    return _typed_range(query, values)

@@ -28,6 +28,7 @@ from indextables.expr.coercion import (
     is_castable,
 )
 from indextables.expr.javaregex import to_regex
+from indextables.expr.like import LikePattern
 from indextables.expr.literals import (
     Kind,
     Scalar,
@@ -35,7 +36,6 @@ from indextables.expr.literals import (
     cast_scalar,
     scalar_of,
 )
-from indextables.expr.normalize import like_parts
 from indextables.expr.predicate import Column
 from indextables.expr.scope import NotAColumnError, Scope
 from indextables.expr.widening import is_widening
@@ -305,8 +305,8 @@ class Compiler:
         child, pattern = self._pattern(node.left, node.pattern)
         if node.ignore_case:
             child, pattern = Typed("lower", pa.string(), (child,)), pattern.lower()
-        like_parts(pattern, node.escape)
-        return Typed("like", pa.bool_(), (child,), value=(pattern, node.escape))
+        parsed = LikePattern.parse(pattern, node.escape)
+        return Typed("like", pa.bool_(), (child,), value=parsed)
 
     def _rlike(self, node: f.RLike) -> Typed:
         child, pattern = self._pattern(node.left, node.right)

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from indextables.expr.predicate import (
-    TRUE,
-    And,
-    Compare,
-    Constant,
-    InSet,
-    NullTest,
-    Or,
-    Predicate,
-    StringMatch,
-    TextMatch,
-    Undecided,
-)
+from indextables.expr.predicate import TRUE, Predicate
 
 MOST_REMEMBERED = 256
-_PREDICATES = (And, Or, Compare, Constant, InSet, NullTest, StringMatch, TextMatch, Undecided)
 
 
 def bind_cached(
@@ -33,9 +20,9 @@ def bind_cached(
     """The bound predicate; filters that are text are parsed once per snapshot."""
     if filters is None:
         return TRUE
-    if isinstance(filters, _PREDICATES):
-        return filters
     if not isinstance(filters, str):
+        if isinstance(filters, Predicate):
+            return filters
         return _bind(filters, snapshot, time_zone, case_sensitive, most_fields)
     key = ("planner.bind", filters, time_zone, case_sensitive, most_fields)
     found: Predicate | None = snapshot.derived.get(key)

@@ -11,7 +11,7 @@ import fnmatch
 import html
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, assert_never
 
 from indextables.expr import ast
 from indextables.expr.analyzers import Token, analyze, analyze_tokens
@@ -41,33 +41,34 @@ def matchers(
     query: ast.Query, column: str, tokenizer: str, length: int
 ) -> Iterator[Callable[[str], bool]]:
     """Tests that say whether a token of the column is what the query asked for."""
-    if isinstance(query, ast.Bool):
-        for part in (*query.must, *query.should):
-            yield from matchers(part, column, tokenizer, length)
-    elif isinstance(query, ast.Boost):
-        yield from matchers(query.query, column, tokenizer, length)
-    elif getattr(query, "field", "").lower() == column.lower():
-        yield from _leaf(query, tokenizer, length)
+    for one in ast.asked(query, wanted=True):
+        if one.field.lower() == column.lower():
+            yield from _leaf(one, tokenizer, length)
 
 
-def _leaf(query: ast.Query, tokenizer: str, length: int) -> Iterator[Callable[[str], bool]]:
-    if isinstance(query, ast.Term):
-        yield {str(query.value)}.__contains__
-    elif isinstance(query, ast.TermSet):
-        yield {str(v) for v in query.values}.__contains__
-    elif isinstance(query, ast.FullText):
-        yield set(analyze(tokenizer, query.text, length)).__contains__
-    elif isinstance(query, ast.Phrase):
-        whole = query.terms[:-1] if query.prefix else query.terms
-        yield set(whole).__contains__
-        if query.prefix:
-            last = query.terms[-1]
-            yield lambda token: token.startswith(last)
-    elif isinstance(query, ast.Wildcard):
-        pattern = re.compile(fnmatch.translate(query.pattern.replace("[", "[[]")))
-        yield lambda token: pattern.match(token) is not None
-    elif isinstance(query, ast.Fuzzy):
-        yield lambda token: _near(token, query.value, query.distance)
+def _leaf(query: ast.FieldQuery, tokenizer: str, length: int) -> Iterator[Callable[[str], bool]]:
+    match query:
+        case ast.Term():
+            yield {str(query.value)}.__contains__
+        case ast.TermSet():
+            yield {str(v) for v in query.values}.__contains__
+        case ast.FullText():
+            yield set(analyze(tokenizer, query.text, length)).__contains__
+        case ast.Phrase():
+            whole = query.terms[:-1] if query.prefix else query.terms
+            yield set(whole).__contains__
+            if query.prefix:
+                last = query.terms[-1]
+                yield lambda token: token.startswith(last)
+        case ast.Wildcard():
+            pattern = re.compile(fnmatch.translate(query.pattern.replace("[", "[[]")))
+            yield lambda token: pattern.match(token) is not None
+        case ast.Fuzzy(_, value, distance):
+            yield lambda token: _near(token, value, distance)
+        case ast.Range() | ast.Regex() | ast.Exists():
+            return
+        case _:
+            assert_never(query)
 
 
 def _near(a: str, b: str, most: int) -> bool:

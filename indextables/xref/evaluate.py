@@ -18,10 +18,10 @@ are judged at once: a verdict is an array, a key is one probe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -30,17 +30,21 @@ from numpy.typing import NDArray
 from indextables.expr import ast
 from indextables.expr.analyzers import analyze
 from indextables.expr.keys import key_field, key_for_term, keys_for_equality
+from indextables.expr.normalize import included
 from indextables.expr.predicate import (
     And,
     Column,
     Compare,
     Constant,
     InSet,
-    Op,
+    Like,
+    NullTest,
     Or,
     Predicate,
+    StringMatch,
     TextMatch,
     Truth,
+    Undecided,
 )
 from indextables.mapping import DocMapping, FieldMapping
 from indextables.native import FilterSet, hash_term
@@ -110,15 +114,21 @@ def judge(wording: Wording, filters: FilterSet, mask: NDArray[np.bool_] | None =
 
 def may_prune(predicate: Predicate) -> bool:
     """Could any filter say ``NOT_PRESENT``? What ``Question.predicate`` leaves undecided cannot."""
-    if isinstance(predicate, And):
-        return any(map(may_prune, predicate.children))
-    if isinstance(predicate, Or):
-        return all(map(may_prune, predicate.children))
-    if isinstance(predicate, Constant):
-        return predicate.truth is not Truth.TRUE
-    if isinstance(predicate, Compare):
-        return predicate.op is Op.EQ and not predicate.column.is_partition
-    return isinstance(predicate, TextMatch | InSet) and not predicate.negated
+    match predicate:
+        case Compare() | InSet():
+            return included(predicate) is not None and not predicate.column.is_partition
+        case TextMatch():
+            return not predicate.negated
+        case And():
+            return any(map(may_prune, predicate.children))
+        case Or():
+            return all(map(may_prune, predicate.children))
+        case Constant():
+            return predicate.truth is not Truth.TRUE
+        case NullTest() | StringMatch() | Like() | Undecided():
+            return False
+        case _:
+            assert_never(predicate)
 
 
 @dataclass
@@ -145,22 +155,25 @@ class Question:
 
     def predicate(self, predicate: Predicate) -> Wording:
         """The wording of a bound predicate."""
-        if isinstance(predicate, And):
-            return Conjunction(tuple(self.predicate(p) for p in predicate.children))
-        if isinstance(predicate, Or):
-            return Disjunction(tuple(self.predicate(p) for p in predicate.children))
-        if isinstance(predicate, Constant):
-            true = predicate.truth is Truth.TRUE
-            return Fixed(POSSIBLY_PRESENT if true else NOT_PRESENT)
-        if isinstance(predicate, TextMatch) and not predicate.negated:
-            return self.query(predicate.query)
-        if isinstance(predicate, Compare) and predicate.op is Op.EQ:
-            return self._equal(predicate.column, [predicate.value])
-        if isinstance(predicate, InSet) and not predicate.negated:
-            return self._equal(predicate.column, list(predicate.values))
-        return self.undecided()
+        match predicate:
+            case And():
+                return Conjunction(tuple(self.predicate(p) for p in predicate.children))
+            case Or():
+                return Disjunction(tuple(self.predicate(p) for p in predicate.children))
+            case Constant():
+                true = predicate.truth is Truth.TRUE
+                return Fixed(POSSIBLY_PRESENT if true else NOT_PRESENT)
+            case Compare() | InSet():
+                values = included(predicate)
+                return self.undecided() if values is None else self._equal(predicate.column, values)
+            case TextMatch():
+                return self.undecided() if predicate.negated else self.query(predicate.query)
+            case NullTest() | StringMatch() | Like() | Undecided():
+                return self.undecided()
+            case _:
+                assert_never(predicate)
 
-    def _equal(self, column: Column, values: list[Any]) -> Wording:
+    def _equal(self, column: Column, values: tuple[Any, ...]) -> Wording:
         mapping = self.mapping.get(column.root)
         if column.is_partition or len(column.path) > 1 or mapping is None:
             return self.undecided()
@@ -181,8 +194,27 @@ class Question:
 
     def query(self, query: ast.Query) -> Wording:
         """The wording of a query AST."""
-        handler = _HANDLERS.get(type(query))
-        return self.undecided() if handler is None else handler(self, query)
+        match query:
+            case ast.Term():
+                return self.terms(query.field, [query.value], every=True)
+            case ast.TermSet():
+                return self.terms(query.field, query.values, every=False)
+            case ast.FullText():
+                return self.full_text(query)
+            case ast.Phrase():
+                return self.phrase(query)
+            case ast.Bool():
+                return self.boolean(query)
+            case ast.Boost():
+                return self.query(query.query)
+            case ast.MatchAll():
+                return Fixed(POSSIBLY_PRESENT)
+            case ast.MatchNone():
+                return Fixed(NOT_PRESENT)
+            case ast.Range() | ast.Wildcard() | ast.Regex() | ast.Fuzzy() | ast.Exists():
+                return self.undecided()
+            case _:
+                assert_never(query)
 
     def _field(self, name: str) -> tuple[FieldMapping, pa.DataType, str] | None:
         """The mapping, type and JSON path a query's field means in these splits."""
@@ -229,15 +261,3 @@ class Question:
         if query.must_not or (query.should and needed == 0):
             self.unevaluated = True
         return Conjunction(tuple(parts)) if parts else Fixed(POSSIBLY_PRESENT)
-
-
-_HANDLERS: dict[type, Callable[[Question, Any], Wording]] = {
-    ast.Term: lambda e, q: e.terms(q.field, [q.value], every=True),
-    ast.TermSet: lambda e, q: e.terms(q.field, q.values, every=False),
-    ast.FullText: Question.full_text,
-    ast.Phrase: Question.phrase,
-    ast.Bool: Question.boolean,
-    ast.Boost: lambda e, q: e.query(q.query),
-    ast.MatchAll: lambda e, q: Fixed(POSSIBLY_PRESENT),
-    ast.MatchNone: lambda e, q: Fixed(NOT_PRESENT),
-}

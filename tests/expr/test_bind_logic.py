@@ -15,14 +15,14 @@ from indextables.expr import filters as f
 from indextables.expr.bind import bind
 from indextables.expr.column import col, lit
 from indextables.expr.evaluate import evaluate
+from indextables.expr.like import LikePattern, Wild
 from indextables.expr.predicate import (
     FALSE,
     NULL,
     TRUE,
     InSet,
-    Match,
+    Like,
     Or,
-    StringMatch,
 )
 
 # -- NULL and NOT ---------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_nodes_are_predicates() -> None:
     assert isinstance(bound("i = 1 OR s = 'x'"), Or)
     assert isinstance(bound("i IN (1, 2)"), InSet)
     leaf = bound("s LIKE 'a%b'")
-    assert leaf == StringMatch(leaf.column, Match.LIKE, "a%b")
+    assert leaf == Like(leaf.column, LikePattern(("a", Wild.RUN, "b")))
 
 
 # -- size -----------------------------------------------------------------------------------------

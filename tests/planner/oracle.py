@@ -22,6 +22,7 @@ from planner.rows import order, truth
 from planner.tables import FakeSnapshot, Split, column, foreign_split, write_split
 
 from indextables.expr import predicate as p
+from indextables.expr.normalize import like, string_match
 from indextables.planner.plan import Plan, Planner
 from indextables.planner.stages import stats
 
@@ -178,14 +179,17 @@ def odd_size(name: str) -> Callable[[Any], bool | None]:
     return decide
 
 
-def random_pattern(rng: random.Random, col: p.Column) -> p.StringMatch:
-    kind = rng.choice(list(p.Match))
+def random_pattern(rng: random.Random, col: p.Column) -> p.Predicate:
+    """A pattern in the form that binding gives it."""
+    kind = rng.choice([*p.Match, None])
+    negated = rng.random() < 0.4
     text = rng.choice(STRINGS)[: rng.choice([0, 1, 2, 3, 40])]
     escape = rng.choice(["\\", "\\", "!"])
-    if kind is p.Match.LIKE:
-        text = "".join(escape + c if c in "%_" + escape else c for c in text)
-        text = text + rng.choice(["", "%", "_", "%%", "%b", "%_", escape + "%", escape + "_%"])
-    return p.StringMatch(col, kind, text, escape, rng.random() < 0.4)
+    if kind is not None:
+        return string_match(col, kind, text, negated=negated)
+    text = "".join(escape + c if c in "%_" + escape else c for c in text)
+    text = text + rng.choice(["", "%", "_", "%%", "%b", "%_", escape + "%", escape + "_%"])
+    return like(col, text, escape, negated=negated)
 
 
 # -- the check ----------------------------------------------------------------------------------

@@ -82,14 +82,14 @@ def compare(left: Any, op: p.Op, right: Any) -> bool:
     return a > b if op is p.Op.GT else a >= b
 
 
-def pattern_truth(node: p.StringMatch, value: str) -> bool:
+def pattern_truth(node: p.StringMatch | p.Like, value: str) -> bool:
+    if isinstance(node, p.Like):
+        return like(tokens(str(node.pattern), "\\"), value)
     if node.kind is p.Match.PREFIX:
-        return value[: len(node.pattern)] == node.pattern
+        return value[: len(node.text)] == node.text
     if node.kind is p.Match.SUFFIX:
-        return not node.pattern or value[-len(node.pattern) :] == node.pattern
-    if node.kind is p.Match.CONTAINS:
-        return value.find(node.pattern) >= 0
-    return like(tokens(node.pattern, node.escape), value)
+        return not node.text or value[-len(node.text) :] == node.text
+    return value.find(node.text) >= 0
 
 
 def tokens(pattern: str, escape: str) -> list[tuple[str, str]]:

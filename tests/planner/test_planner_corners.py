@@ -14,13 +14,15 @@ from planner.trapkit import Table, one
 
 import indextables.planner as planner
 from indextables.config import Config
-from indextables.errors import PlanningError
 from indextables.expr import ast
+from indextables.expr.like import LikePattern
+from indextables.expr.normalize import like
 from indextables.expr.predicate import (
     And,
     Column,
     Compare,
     InSet,
+    Like,
     Match,
     Op,
     Or,
@@ -32,7 +34,6 @@ from indextables.mapping import DocMapping, IndexingOptions
 from indextables.planner import Planner
 from indextables.planner.explain.describe import leaf_text, literal_text, usable_stages
 from indextables.planner.stages.method import expected_access
-from indextables.planner.stages.strings import parse_like
 from indextables.planner.tasks import mapping_texts
 
 TEXT = Column(("s",), pa.string())
@@ -83,22 +84,16 @@ def test_half_a_surrogate_pair_in_a_literal_decides_nothing(leaf: Any) -> None:
     assert len(one("s", pa.string(), ["a"], ["b"]).plan(leaf)) == 2
 
 
-def test_a_trailing_escape_is_an_error() -> None:
-    with pytest.raises(PlanningError, match="ends with its escape"):
-        parse_like("ab\\", "\\")
-
-
-@pytest.mark.parametrize("kind", [Match.SUFFIX, Match.CONTAINS, Match.LIKE])
-def test_patterns_without_order_are_laid_against_partition_values(kind: Match) -> None:
+@pytest.mark.parametrize("pattern", ["%ay", "%ay%", "%a_"])
+def test_patterns_without_order_are_laid_against_partition_values(pattern: str) -> None:
     schema = pa.schema([("i", pa.int32()), ("p", pa.string())])
     values = ["xay", "ay", "b", None, ""]
     table = Table([[{"i": 1, "p": v}] for v in values], schema, partitions=["p"])
-    pattern = "%a_" if kind is Match.LIKE else "ay"
     column = Column(("p",), pa.string(), True)
-    plan = table.plan(StringMatch(column, kind, pattern))
+    plan = table.plan(like(column, pattern, "\\"))
     assert plan.selection.tolist() == [0, 1]
     assert plan.verdicts.tolist() == [2, 2]
-    negated = table.plan(StringMatch(column, kind, pattern, negated=True))
+    negated = table.plan(like(column, pattern, "\\", negated=True))
     assert negated.selection.tolist() == [2, 4], "an empty text is a value"
 
 
@@ -187,8 +182,8 @@ def test_stages_of_a_leaf_follow_the_mapping() -> None:
     tokens = DocMapping.for_schema(schema, options=IndexingOptions(text=("s",)))
     assert usable_stages(leaf, tokens) == ("min/max", "search")
     assert usable_stages(leaf, DocMapping.for_schema(schema)) == ("min/max", "xref", "search")
-    everything = StringMatch(TEXT, Match.CONTAINS, "")
-    assert usable_stages(everything) == ("min/max", "search")
+    assert usable_stages(Like(TEXT, LikePattern.parse("a%b"))) == ("min/max", "search")
+    assert usable_stages(Like(TEXT, LikePattern.parse("%a%b"))) == ("search",)
     assert leaf_text(StringMatch(TEXT, Match.SUFFIX, "x", negated=True)) == "s NOT ENDS WITH 'x'"
     assert literal_text(1 << 40, pa.date32()) == str(1 << 40)
 

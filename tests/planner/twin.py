@@ -14,10 +14,11 @@ import re
 import struct
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, localcontext
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
-from planner.rows import column_truth, order
+from planner.rows import column_truth, order, tokens
 from planner.tables import EPOCH, Split
 
 from indextables.expr import predicate as p
@@ -79,18 +80,12 @@ def partition_verdict(node: Any, split: Split) -> tuple[int, str]:
 
 def is_never_true(node: Any) -> bool:
     """A test that no value passes, so that not even an unreadable one matters."""
-    if isinstance(node, p.StringMatch):
-        return node.negated and matches_all(node)
     if not isinstance(node, p.Compare):
         return False
     value = node.value
     is_nan = isinstance(value, float) and math.isnan(value)
     above = node.op is p.Op.GT and (is_nan or value == 2**63 - 1)
     return above or (node.op is p.Op.LT and value == -(2**63))
-
-
-def matches_all(node: p.StringMatch) -> bool:
-    return literal_prefix(node) == "" and not is_covering(node)
 
 
 def partition_value(text: str, dtype: pa.DataType) -> tuple[Any, bool]:
@@ -338,47 +333,25 @@ def text_ranges(node: Any) -> list[tuple[Any, Any]] | None:
     prefix = literal_prefix(node)
     if prefix is None:
         return None
-    if isinstance(prefix, tuple):
-        return [point(prefix[0])]
-    return (
-        [((0, prefix.encode()), (0, after_prefix(prefix.encode())))] if prefix else [(BOTTOM, TOP)]
-    )
+    return [((0, prefix.encode()), (0, after_prefix(prefix.encode())))]
 
 
 def point(value: str) -> tuple[Any, Any]:
     return (0, value.encode()), (0, value.encode() + b"\0")
 
 
-def literal_prefix(node: p.StringMatch) -> Any:
-    """The prefix, ``(value,)`` for a pattern without wildcards, ``None`` when useless."""
-    if node.kind is p.Match.PREFIX:
-        return node.pattern
-    if node.kind is not p.Match.LIKE:
-        return None if node.pattern else ""
-    text, i = "", 0
-    while i < len(node.pattern):
-        char = node.pattern[i]
-        if char == node.escape:
-            i += 1
-            char = node.pattern[i]
-        elif char in "%_":
-            rest = set(node.pattern[i:])
-            return text if text or rest == {"%"} else None
-        text += char
-        i += 1
-    return (text,)
+def literal_prefix(node: p.StringMatch | p.Like) -> str | None:
+    """The prefix, ``None`` when there is none."""
+    if isinstance(node, p.StringMatch):
+        return node.text if node.kind is p.Match.PREFIX else None
+    kinds = tokens(str(node.pattern), "\\")
+    literal = takewhile(lambda token: token[0] == "char", kinds)
+    return "".join(char for _, char in literal) or None
 
 
 def is_covering(node: Any) -> bool:
-    """A LIKE with more than a prefix: its ranges hold too much."""
-    if not isinstance(node, p.StringMatch) or node.kind is not p.Match.LIKE:
-        return False
-    prefix = literal_prefix(node)
-    if not isinstance(prefix, str):
-        return False
-    plain = re.escape(node.escape)
-    bare = re.sub(f"{plain}.", "", node.pattern, flags=re.DOTALL)
-    return set(bare[min(bare.find(c) for c in "%_" if c in bare) :]) != {"%"}
+    """A LIKE has more than its prefix: its ranges hold too much."""
+    return isinstance(node, p.Like)
 
 
 # -- relations ----------------------------------------------------------------------------------
@@ -396,7 +369,7 @@ def bounds_verdict(node: Any, facts: Facts) -> tuple[int, str]:
         return MAY, "no ranges"
     disjoint, inside = relate(ranges, facts, half_open)
     avoided = node.op is p.Op.NE if isinstance(node, p.Compare) else node.negated
-    name = type(node).__name__
+    name = "StringMatch" if is_covering(node) else type(node).__name__
     if disjoint:
         return proved(f"{name} avoided outside", facts) if avoided else (CANNOT, f"{name} outside")
     if inside and not is_covering(node):
@@ -422,7 +395,11 @@ def ranges_of(node: Any) -> tuple[list[tuple[Any, Any]] | None, bool]:
     dtype = node.column.dtype
     if pa.types.is_string(dtype):
         return text_ranges(node), True
-    if isinstance(node, p.StringMatch) or pa.types.is_binary(dtype) or pa.types.is_nested(dtype):
+    if (
+        isinstance(node, p.StringMatch | p.Like)
+        or pa.types.is_binary(dtype)
+        or pa.types.is_nested(dtype)
+    ):
         return None, False
     values = node.values if isinstance(node, p.InSet) else (node.value,)
     if pa.types.is_decimal(dtype) and not all(INT_MIN < v < INT_MAX for v in values):

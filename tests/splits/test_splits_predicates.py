@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,17 @@ from splitkit import (
     value_pools,
 )
 
+from indextables.errors import PlanningError
 from indextables.expr.bind import bind
 from indextables.expr.casting import physical_values
 from indextables.expr.evaluate import evaluate, matching_rows
+from indextables.expr.normalize import like, string_match
 from indextables.expr.predicate import (
     TRUE,
     Column,
     Compare,
     InSet,
+    Like,
     Match,
     NullTest,
     Op,
@@ -40,6 +44,7 @@ from indextables.expr.predicate import (
     conjunction,
     disjunction,
 )
+from indextables.splits.lookup.nodes import Index
 from indextables.splits.read.access import (
     count_split,
     read_split,
@@ -83,8 +88,10 @@ def random_leaf(rng: random.Random, pools: dict[str, list[Any]]) -> Predicate:
 def random_match(rng: random.Random) -> Predicate:
     column = Column((rng.choice(["s", "txt", "ip"]),), pa.string())
     patterns = ["", "r", "re", "the%", "%e%", "_ed", "10.0.", "\\%", ".*", "ï", "%ï%", "_________"]
-    kind = rng.choice(list(Match))
-    return StringMatch(column, kind, rng.choice(patterns), negated=rng.random() < 0.4)
+    kind, pattern, negated = rng.choice([*Match, None]), rng.choice(patterns), rng.random() < 0.4
+    if kind is None:
+        return like(column, pattern, "\\", negated=negated)
+    return string_match(column, kind, pattern, negated=negated)
 
 
 _NAME = Column(("st", "name"), pa.string())
@@ -289,3 +296,27 @@ def test_explains_itself(large: tuple[pa.Table, SplitReader]) -> None:
     assert "filter" in plan("level = 'ERROR' and msg > 'b'").detail
     assert "hash" in plan("id = 'x'").detail
     assert describe_access(reader.mapping, bind("n = 1", table.schema)).kind == "search"
+
+
+def test_every_short_pattern_of_like(tmp_path: Path) -> None:
+    """Patterns that a hand can list, against texts that they are made of; the index is asked."""
+    letters = "a%_\\"
+    texts = ["".join(t) for size in range(4) for t in product(letters, repeat=size)]
+    table = pa.table({"s": [*texts, None, "a\n", "\U0001f600a"]})
+    reader = open_split(table, tmp_path)
+    column = Column(("s",), pa.string())
+    searched = 0
+    for pattern in ["".join(p) for size in range(4) for p in product("a%_!", repeat=size)]:
+        for negated in (False, True):
+            try:
+                leaf = like(column, pattern, "!", negated=negated)
+            except PlanningError:
+                continue
+            check(reader, table, leaf)
+            if isinstance(leaf, Like) and not negated:
+                found = reader.session().find(leaf)
+                if isinstance(found.node, Index):
+                    searched += 1
+                    assert not found.node.exact
+                    assert found.residual == leaf
+    assert searched > 20

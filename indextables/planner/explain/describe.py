@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from indextables.expr.predicate import (
     And,
     Column,
+    ColumnTest,
     Compare,
     Constant,
     InSet,
     Leaf,
+    Like,
     Match,
     NullTest,
-    Op,
     Or,
     Predicate,
     StringMatch,
@@ -30,10 +31,15 @@ from indextables.expr.predicate import (
 )
 from indextables.mapping import DocMapping
 from indextables.planner.stages.ranges import ranges_of
-from indextables.planner.stages.strings import matches_everything
 from indextables.printable import on_one_line
+from indextables.xref.evaluate import may_prune
 
 MOST_VALUES = 6
+_WORDS = {
+    Match.PREFIX: "STARTS WITH",
+    Match.SUFFIX: "ENDS WITH",
+    Match.CONTAINS: "CONTAINS",
+}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -63,27 +69,25 @@ def leaf_text(leaf: Leaf) -> str:
 
 
 def _leaf_text(leaf: Leaf) -> str:
-    if isinstance(leaf, Compare):
-        return f"{leaf.column.name} {leaf.op.value} {literal_text(leaf.value, leaf.column.dtype)}"
-    if isinstance(leaf, InSet):
-        shown = [literal_text(v, leaf.column.dtype) for v in leaf.values[:MOST_VALUES]]
-        more = len(leaf.values) - len(shown)
-        listed = ", ".join(shown) + (f", {more:,} more" if more else "")
-        return f"{leaf.column.name} {'NOT IN' if leaf.negated else 'IN'} ({listed})"
-    if isinstance(leaf, StringMatch):
-        return _pattern_text(leaf)
-    return repr(leaf)
-
-
-def _pattern_text(leaf: StringMatch) -> str:
-    word = {
-        Match.PREFIX: "STARTS WITH",
-        Match.SUFFIX: "ENDS WITH",
-        Match.CONTAINS: "CONTAINS",
-        Match.LIKE: "LIKE",
-    }[leaf.kind]
-    pattern = literal_text(leaf.pattern, leaf.column.dtype)
-    return f"{leaf.column.name} {'NOT ' if leaf.negated else ''}{word} {pattern}"
+    match leaf:
+        case Compare():
+            value = literal_text(leaf.value, leaf.column.dtype)
+            return f"{leaf.column.name} {leaf.op.value} {value}"
+        case InSet():
+            shown = [literal_text(v, leaf.column.dtype) for v in leaf.values[:MOST_VALUES]]
+            more = len(leaf.values) - len(shown)
+            listed = ", ".join(shown) + (f", {more:,} more" if more else "")
+            return f"{leaf.column.name} {'NOT IN' if leaf.negated else 'IN'} ({listed})"
+        case StringMatch():
+            word = f"NOT {_WORDS[leaf.kind]}" if leaf.negated else _WORDS[leaf.kind]
+            return f"{leaf.column.name} {word} {literal_text(leaf.text, leaf.column.dtype)}"
+        case Like():
+            word = "NOT LIKE" if leaf.negated else "LIKE"
+            return f"{leaf.column.name} {word} {literal_text(str(leaf.pattern), leaf.column.dtype)}"
+        case NullTest() | TextMatch() | Undecided() | Constant():
+            return repr(leaf)
+        case _:
+            assert_never(leaf)
 
 
 def predicate_text(predicate: Predicate) -> str:
@@ -96,32 +100,27 @@ def predicate_text(predicate: Predicate) -> str:
 
 def usable_stages(leaf: Leaf, mapping: DocMapping | None = None) -> tuple[str, ...]:
     """The stages that can use a leaf, in order."""
-    if isinstance(leaf, Constant):
-        return ("constant",)
-    if isinstance(leaf, Undecided):
-        return ("residual",)
-    if isinstance(leaf, TextMatch):
-        return ("search",) if leaf.negated else ("xref", "search")
+    match leaf:
+        case Compare() | InSet() | NullTest() | StringMatch() | Like():
+            return _column_stages(leaf, mapping)
+        case TextMatch():
+            return ("search",) if leaf.negated else ("xref", "search")
+        case Undecided():
+            return ("residual",)
+        case Constant():
+            return ("constant",)
+        case _:
+            assert_never(leaf)
+
+
+def _column_stages(leaf: ColumnTest, mapping: DocMapping | None) -> tuple[str, ...]:
     if leaf.column.is_partition:
         return ("partition",)
-    stages = ["min/max"] if _has_bounds(leaf) else []
-    if _is_exact(leaf) and _is_probed(leaf.column, mapping):
+    has_bounds = isinstance(leaf, NullTest) or ranges_of(leaf) is not None
+    stages = ["min/max"] if has_bounds else []
+    if may_prune(leaf) and _is_probed(leaf.column, mapping):
         stages.append("xref")
     return (*stages, "search")
-
-
-def _has_bounds(leaf: Compare | InSet | NullTest | StringMatch) -> bool:
-    if isinstance(leaf, NullTest):
-        return True
-    if isinstance(leaf, StringMatch) and matches_everything(leaf.kind, leaf.pattern, leaf.escape):
-        return True
-    return ranges_of(leaf) is not None
-
-
-def _is_exact(leaf: Leaf) -> bool:
-    if isinstance(leaf, Compare):
-        return leaf.op is Op.EQ
-    return isinstance(leaf, InSet) and not leaf.negated
 
 
 def _is_probed(column: Column, mapping: DocMapping | None) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.errors import PlanningError
-from indextables.expr.predicate import And, Compare, InSet, Or, Predicate, StringMatch
+from indextables.expr.predicate import And, Or, Predicate, ValueTest
 from indextables.mapping import DocMapping
 from indextables.planner.binding import lines_cached
 from indextables.planner.explain.describe import (
@@ -174,7 +174,7 @@ def predicate_json(predicate: Predicate, mapping: DocMapping | None) -> dict[str
             "children": [predicate_json(child, mapping) for child in predicate.children],
         }
     body: dict[str, Any] = {"op": type(predicate).__name__, "text": leaf_text(predicate)}
-    if isinstance(predicate, Compare | InSet | StringMatch):
+    if isinstance(predicate, ValueTest):
         body["column"] = predicate.column.name
     return {**body, "stages": list(usable_stages(predicate, mapping))}
 

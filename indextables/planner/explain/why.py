@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import PlanningError
-from indextables.expr.predicate import Compare, InSet, Op, StringMatch, TextMatch
+from indextables.expr.predicate import Compare, InSet, TextMatch
 from indextables.planner.explain.describe import leaf_text
 from indextables.planner.stages.program import (
     BranchNode,
@@ -24,6 +24,7 @@ from indextables.planner.stages.program import (
     RangeNode,
     ValueNode,
 )
+from indextables.planner.stages.ranges import is_avoided
 from indextables.planner.stages.stats import BoundsColumn, TextBounds, bounds_of
 from indextables.planner.stages.strings import KEY_MAX
 from indextables.planner.stages.verdict import (
@@ -135,10 +136,9 @@ def _stored(plan: Plan, node: RangeNode, index: int) -> str | None:
 
 
 def _rule(node: RangeNode, verdict: int, column: BoundsColumn, index: int) -> str:
-    leaf = node.leaf
-    avoided = leaf.op is Op.NE if isinstance(leaf, Compare) else getattr(leaf, "negated", False)
+    avoided = is_avoided(node.leaf)
     if verdict == CANNOT_MATCH:
-        trap = " (trap 19)" if isinstance(leaf, StringMatch) else " (trap 8)"
+        trap = " (trap 8)" if isinstance(node.leaf, Compare | InSet) else " (trap 19)"
         return f", all of them excluded{trap}" if avoided else ", none of them asked for"
     if verdict == MUST_MATCH:
         return ", none of them excluded" if avoided else ", all of them asked for"

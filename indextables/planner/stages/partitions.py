@@ -23,17 +23,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.expr.predicate import Column, NullTest, StringMatch
+from indextables.expr.evaluate import matching_rows
+from indextables.expr.predicate import Column, ColumnTest, Like, NullTest, StringMatch
 from indextables.native import _bounds, _prune, _textbounds
 from indextables.planner.stages import stats
-from indextables.planner.stages.ranges import Rangeable, ranges_of
+from indextables.planner.stages.ranges import ranges_of
 from indextables.planner.stages.stats import (
     BoundsColumn,
     KeyColumn,
     TextBounds,
     kind_of,
 )
-from indextables.planner.stages.strings import KEY_MAX, KEY_MIN, matches
+from indextables.planner.stages.strings import KEY_MAX, KEY_MIN
 from indextables.planner.stages.verdict import (
     ALL_NULL,
     CANNOT_MATCH,
@@ -159,25 +160,24 @@ def _text_points(texts: list[str | None], is_null: npt.NDArray[np.bool_]) -> Tex
 # -- tests --------------------------------------------------------------------------------------
 
 
-def partition_table(column: PartitionColumn, leaf: Rangeable | NullTest) -> Verdicts:
+def partition_table(column: PartitionColumn, leaf: ColumnTest) -> Verdicts:
     """The verdict of a leaf for each distinct value."""
     if isinstance(leaf, NullTest):
         return _prune.test_nulls(column.facts, None, leaf.is_null)
     ranges = ranges_of(leaf)
     if ranges is not None and ranges.on_inside != MAY_MATCH:
         return ranges.verdicts(column.values, None)
-    if isinstance(leaf, StringMatch) and isinstance(column.values, TextBounds):
+    if isinstance(leaf, StringMatch | Like) and isinstance(column.values, TextBounds):
         return _match_each(column, leaf)
     return all_may_match(len(column.texts))
 
 
-def _match_each(column: PartitionColumn, leaf: StringMatch) -> Verdicts:
+def _match_each(column: PartitionColumn, leaf: StringMatch | Like) -> Verdicts:
     """Patterns without an order are laid against each distinct value."""
-    table = all_may_match(len(column.texts))
-    for i, text in enumerate(column.texts):
-        if text is None:
-            table[i] = CANNOT_MATCH
-        else:
-            hit = matches(leaf.kind, leaf.pattern, leaf.escape, text)
-            table[i] = MUST_MATCH if hit != leaf.negated else CANNOT_MATCH
+    values = pa.record_batch({leaf.column.root: pa.array(column.texts, pa.string())})
+    table: Verdicts = np.full(len(column.texts), CANNOT_MATCH, np.uint8)
+    try:
+        table[matching_rows(leaf, values)] = MUST_MATCH
+    except UnicodeEncodeError:  # half a surrogate pair in the pattern
+        return all_may_match(len(column.texts))
     return table

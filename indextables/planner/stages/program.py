@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 import numpy as np
 
 from indextables.expr import ast
 from indextables.expr.predicate import (
     And,
+    ColumnTest,
     Compare,
     Constant,
     InSet,
     Leaf,
+    Like,
     Match,
     NullTest,
     Or,
@@ -33,6 +35,7 @@ from indextables.expr.predicate import (
     TextMatch,
     Truth,
     Undecided,
+    ValueTest,
     conjuncts,
 )
 from indextables.native import _prune
@@ -40,7 +43,6 @@ from indextables.planner.stages import stats
 from indextables.planner.stages.partitions import PartitionColumn, partition_of, partition_table
 from indextables.planner.stages.ranges import Ranges, ranges_of
 from indextables.planner.stages.stats import bounds_of, zones_of
-from indextables.planner.stages.strings import matches_everything
 from indextables.planner.stages.verdict import (
     CANNOT_MATCH,
     MAY_MATCH,
@@ -134,9 +136,10 @@ class PartitionNode(LeafNode):
 class RangeNode(LeafNode):
     """A test of a column's bounds."""
 
+    leaf: ValueTest
     stage = BOUNDS
 
-    def __init__(self, leaf: Compare | InSet | StringMatch, snapshot: Any, ranges: Ranges) -> None:
+    def __init__(self, leaf: ValueTest, snapshot: Any, ranges: Ranges) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.ranges = ranges
@@ -158,9 +161,7 @@ class NullNode(LeafNode):
     stage = BOUNDS
     cost = 2
 
-    def __init__(
-        self, leaf: Compare | InSet | NullTest | StringMatch, snapshot: Any, is_null: bool
-    ) -> None:
+    def __init__(self, leaf: ColumnTest, snapshot: Any, is_null: bool) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.column = leaf.column
@@ -178,7 +179,7 @@ class NullNode(LeafNode):
 class ValueNode(NullNode):
     """A test that no order helps with: all it is known to need is a value."""
 
-    def __init__(self, leaf: Compare | InSet | StringMatch, snapshot: Any) -> None:
+    def __init__(self, leaf: ValueTest, snapshot: Any) -> None:
         super().__init__(leaf, snapshot, is_null=False)
 
     def test(self, selection: Selection | None) -> Verdicts:
@@ -243,17 +244,21 @@ class Program:
     # -- compiling ------------------------------------------------------------------------------
 
     def _node(self, predicate: Predicate) -> Node:
-        if isinstance(predicate, And | Or):
-            children = tuple(self._node(child) for child in predicate.children)
-            return BranchNode(children, is_and=isinstance(predicate, And))
-        if isinstance(predicate, Constant):
-            verdict = MUST_MATCH if predicate.truth is Truth.TRUE else CANNOT_MATCH
-            return ConstantNode(predicate, verdict, self.count)
-        if isinstance(predicate, TextMatch):
-            return self._text_node(predicate)
-        if isinstance(predicate, Undecided):
-            return LeafNode(predicate)
-        return self._column_node(predicate)
+        match predicate:
+            case Compare() | InSet() | NullTest() | StringMatch() | Like():
+                return self._column_node(predicate)
+            case And() | Or():
+                children = tuple(self._node(child) for child in predicate.children)
+                return BranchNode(children, is_and=isinstance(predicate, And))
+            case TextMatch():
+                return self._text_node(predicate)
+            case Undecided():
+                return LeafNode(predicate)
+            case Constant():
+                verdict = MUST_MATCH if predicate.truth is Truth.TRUE else CANNOT_MATCH
+                return ConstantNode(predicate, verdict, self.count)
+            case _:
+                assert_never(predicate)
 
     def _text_node(self, leaf: TextMatch) -> LeafNode:
         if isinstance(leaf.query, ast.MatchAll | ast.MatchNone):
@@ -261,12 +266,9 @@ class Program:
             return ConstantNode(leaf, MUST_MATCH if matches_all else CANNOT_MATCH, self.count)
         return LeafNode(leaf)
 
-    def _column_node(self, leaf: Compare | InSet | NullTest | StringMatch) -> LeafNode:
-        if isinstance(leaf, StringMatch):
-            if not self._usable(leaf):
-                return LeafNode(leaf)
-            if matches_everything(leaf.kind, leaf.pattern, leaf.escape):
-                return self._presence_node(leaf)
+    def _column_node(self, leaf: ColumnTest) -> LeafNode:
+        if isinstance(leaf, StringMatch | Like) and not self._usable(leaf):
+            return LeafNode(leaf)
         if leaf.column.is_partition:
             column = partition_of(self.snapshot, leaf.column)
             return PartitionNode(leaf, column, partition_table(column, leaf))
@@ -279,20 +281,10 @@ class Program:
             return ValueNode(leaf, self.snapshot)
         return RangeNode(leaf, self.snapshot, ranges)
 
-    def _presence_node(self, leaf: StringMatch) -> LeafNode:
-        """A pattern that every string matches: TRUE for values, NULL for NULL."""
-        if leaf.negated:
-            return ConstantNode(leaf, CANNOT_MATCH, self.count)
-        if leaf.column.is_partition:
-            column = partition_of(self.snapshot, leaf.column)
-            table = partition_table(column, NullTest(leaf.column, False))
-            return PartitionNode(leaf, column, table)
-        return NullNode(leaf, self.snapshot, is_null=False)
-
-    def _usable(self, leaf: StringMatch) -> bool:
-        if leaf.kind is Match.PREFIX:
-            return self.options.prefixes
-        return self.options.patterns or leaf.kind is not Match.LIKE
+    def _usable(self, leaf: StringMatch | Like) -> bool:
+        if isinstance(leaf, Like):
+            return self.options.patterns
+        return self.options.prefixes or leaf.kind is not Match.PREFIX
 
     def _is_shadowed(self, path: tuple[str, ...]) -> bool:
         """A field whose dotted name is also a column's: statistics could be either's."""

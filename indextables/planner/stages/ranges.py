@@ -16,11 +16,11 @@ when it was bound. NaN is the largest value and a point like any other.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
-from indextables.expr.predicate import Compare, InSet, Match, Op, StringMatch
+from indextables.expr.predicate import Compare, InSet, Like, Op, StringMatch, ValueTest
 from indextables.native import _prune
 from indextables.planner.stages.stats import (
     BoundsColumn,
@@ -36,7 +36,6 @@ from indextables.planner.stages.strings import (
     Cut,
     cut,
     cut_key,
-    parse_like,
     point_ranges,
     prefix_range,
 )
@@ -49,7 +48,6 @@ from indextables.planner.stages.verdict import (
     Verdicts,
 )
 
-Rangeable = Compare | InSet | StringMatch
 _OPPOSITE = {CANNOT_MATCH: MUST_MATCH, MAY_MATCH: MAY_MATCH, MUST_MATCH: CANNOT_MATCH}
 
 
@@ -113,28 +111,50 @@ class Ranges:
         return _merged(np.array(lows, np.int64), np.array(highs, np.int64))
 
 
-def ranges_of(leaf: Rangeable) -> Ranges | None:
+def ranges_of(leaf: ValueTest) -> Ranges | None:
     """The leaf's ranges, or ``None`` when no order of values helps with it."""
     kind = kind_of(leaf.column.dtype)
     if kind is None:
         return None
-    if isinstance(leaf, StringMatch):
-        return _pattern_ranges(leaf) if kind == "text" else None
-    found = _text_ranges(leaf) if kind == "text" else _key_ranges(leaf, kind)
-    avoided = leaf.negated if isinstance(leaf, InSet) else leaf.op is Op.NE
-    return found.avoided() if found is not None and avoided else found
+    try:
+        found = _asked_for(leaf, kind)
+    except UnicodeEncodeError:
+        return None
+    return found.avoided() if found is not None and is_avoided(leaf) else found
+
+
+def is_avoided(leaf: ValueTest) -> bool:
+    """Does the leaf ask for what lies outside its ranges?"""
+    return leaf.op is Op.NE if isinstance(leaf, Compare) else leaf.negated
+
+
+def _asked_for(leaf: ValueTest, kind: str) -> Ranges | None:
+    match leaf:
+        case Compare():
+            if kind == "text":
+                return _between(_text_half_line(leaf.op, str(leaf.value)))
+            return _key_half_line(leaf.op, literal_key(kind, leaf.value))
+        case InSet():
+            if kind == "text":
+                return _between(point_ranges(sorted(leaf.values, key=str.encode)))
+            return _point_keys(kind, leaf.values)
+        case StringMatch() | Like():
+            prefix = leaf.pattern.prefix
+            if kind != "text" or not prefix:
+                return None
+            found = _between(prefix_range(prefix))
+            return found.covering() if isinstance(leaf, Like) else found
+        case _:
+            assert_never(leaf)
 
 
 # -- keys ---------------------------------------------------------------------------------------
 
 
-def _key_ranges(leaf: Compare | InSet, kind: str) -> Ranges | None:
-    if isinstance(leaf, InSet):
-        return _point_keys(kind, leaf.values)
-    key = literal_key(kind, leaf.value)
+def _key_half_line(op: Op, key: int | None) -> Ranges | None:
     if key is None:
         return None
-    low, high = _half_line(leaf.op, key)
+    low, high = _half_line(op, key)
     if low is None or high is None:
         return Ranges(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return Ranges(np.array([low], np.int64), np.array([high], np.int64))
@@ -192,15 +212,6 @@ def _merged(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
     return starts[first], ends[last]
 
 
-def _text_ranges(leaf: Compare | InSet) -> Ranges | None:
-    try:
-        if isinstance(leaf, InSet):
-            return _between(point_ranges(sorted(leaf.values, key=str.encode)))
-        return _between(_text_half_line(leaf.op, str(leaf.value)))
-    except UnicodeEncodeError:
-        return None
-
-
 def _text_half_line(op: Op, value: str) -> list[Cut | None]:
     if op is Op.LT:
         return [None, cut(value, BEFORE)]
@@ -211,25 +222,3 @@ def _text_half_line(op: Op, value: str) -> list[Cut | None]:
     if op is Op.GE:
         return [cut(value, BEFORE), None]
     return [cut(value, BEFORE), cut(value, AFTER)]
-
-
-def _pattern_ranges(leaf: StringMatch) -> Ranges | None:
-    try:
-        found = _asked_pattern(leaf)
-    except UnicodeEncodeError:
-        return None
-    return found.avoided() if found is not None and leaf.negated else found
-
-
-def _asked_pattern(leaf: StringMatch) -> Ranges | None:
-    if leaf.kind is Match.PREFIX:
-        return _between(prefix_range(leaf.pattern)) if leaf.pattern else None
-    if leaf.kind is not Match.LIKE:
-        return None
-    pattern = parse_like(leaf.pattern, leaf.escape)
-    if pattern.rest == "":
-        return _between(_text_half_line(Op.EQ, pattern.prefix))
-    if not pattern.prefix:
-        return None
-    ranges = _between(prefix_range(pattern.prefix))
-    return ranges if pattern.rest == "%" else ranges.covering()

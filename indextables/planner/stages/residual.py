@@ -17,15 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from indextables.expr.predicate import (
-    FALSE,
-    TRUE,
-    And,
-    Or,
-    Predicate,
-    conjunction,
-    disjunction,
-)
+from indextables.expr.predicate import FALSE, TRUE, Leaf, Predicate, with_leaves
 from indextables.planner.stages.program import LeafNode, Program
 from indextables.planner.stages.verdict import (
     CANNOT_MATCH,
@@ -50,12 +42,12 @@ class ResidualGroup:
 
 def simplified(predicate: Predicate, verdicts: Iterator[int]) -> Predicate:
     """The predicate with its leaves, left to right, replaced where they are decided."""
-    if isinstance(predicate, And):
-        return conjunction([simplified(child, verdicts) for child in predicate.children])
-    if isinstance(predicate, Or):
-        return disjunction([simplified(child, verdicts) for child in predicate.children])
-    verdict = next(verdicts)
-    return FALSE if verdict == CANNOT_MATCH else TRUE if verdict == MUST_MATCH else predicate
+
+    def decided(leaf: Leaf) -> Predicate:
+        verdict = next(verdicts)
+        return FALSE if verdict == CANNOT_MATCH else TRUE if verdict == MUST_MATCH else leaf
+
+    return with_leaves(predicate, decided)
 
 
 def leaf_verdicts(program: Program, selection: Selection | None) -> list[Verdicts | None]:

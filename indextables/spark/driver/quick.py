@@ -16,12 +16,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.expr.predicate import TRUE, And, Compare, InSet, Op, Predicate, TextMatch
+from indextables.expr.normalize import included
+from indextables.expr.predicate import (
+    TRUE,
+    And,
+    Compare,
+    Constant,
+    InSet,
+    Like,
+    NullTest,
+    Or,
+    Predicate,
+    StringMatch,
+    TextMatch,
+    Undecided,
+)
 from indextables.planner.tasks import SplitTask
 from indextables.table.execute import in_order
 
@@ -67,13 +81,17 @@ def is_cheap(tasks: Iterable[SplitTask], config: Config, aggregated: bool = Fals
 
 def is_searched(predicate: Predicate) -> bool:
     """Does a value or word that an index finds narrow this predicate?"""
-    if isinstance(predicate, And):
-        return any(is_searched(child) for child in predicate.children)
-    if isinstance(predicate, Compare):
-        return predicate.op is Op.EQ
-    if isinstance(predicate, InSet | TextMatch):
-        return not predicate.negated
-    return False
+    match predicate:
+        case And():
+            return any(map(is_searched, predicate.children))
+        case Compare() | InSet():
+            return included(predicate) is not None
+        case TextMatch():
+            return not predicate.negated
+        case Or() | NullTest() | StringMatch() | Like() | Undecided() | Constant():
+            return False
+        case _:
+            assert_never(predicate)
 
 
 def _asked_rows(tasks: list[SplitTask]) -> int:

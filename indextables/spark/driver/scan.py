@@ -21,14 +21,12 @@ from indextables.errors import PlanningError
 from indextables.expr.evaluate import can_evaluate
 from indextables.expr.predicate import (
     TRUE,
-    And,
-    Or,
     Predicate,
     TextMatch,
     Undecided,
     conjunction,
-    disjunction,
     leaves,
+    with_leaves,
 )
 from indextables.planner import Plan, Planner
 from indextables.planner.tasks import SplitTask
@@ -168,8 +166,7 @@ def _is_accepted(predicate: Predicate) -> bool:
 
 def without_others(predicate: Predicate, ours: set[Any]) -> Predicate:
     """The predicate with each undecided leaf that is not ours taken as true."""
-    if isinstance(predicate, And):
-        return conjunction([without_others(child, ours) for child in predicate.children])
-    if isinstance(predicate, Or):
-        return disjunction([without_others(child, ours) for child in predicate.children])
-    return TRUE if isinstance(predicate, Undecided) and predicate not in ours else predicate
+    return with_leaves(
+        predicate,
+        lambda leaf: TRUE if isinstance(leaf, Undecided) and leaf not in ours else leaf,
+    )

@@ -17,13 +17,10 @@ from numpy.typing import NDArray
 from indextables.expr.evaluate import evaluate
 from indextables.expr.predicate import (
     And,
-    Compare,
+    ColumnTest,
     Constant,
-    InSet,
-    NullTest,
     Or,
     Predicate,
-    StringMatch,
     Truth,
     conjunction,
     conjuncts,
@@ -41,7 +38,7 @@ def is_coded(predicate: Predicate, reader: Any) -> bool:
     return all(
         isinstance(leaf, Constant)
         or (
-            isinstance(leaf, Compare | InSet | NullTest | StringMatch)
+            isinstance(leaf, ColumnTest)
             and len(leaf.column.path) == 1
             and reader.has_codes(leaf.column.root, leaf.column.dtype)
         )
@@ -73,7 +70,7 @@ def _mask(predicate: Predicate, reader: Any) -> Mask:
         return found
     if isinstance(predicate, Constant):
         return np.full(reader.num_rows, predicate.truth is Truth.TRUE)
-    assert isinstance(predicate, Compare | InSet | NullTest | StringMatch)
+    assert isinstance(predicate, ColumnTest)
     column = predicate.column.root
     codes: Codes = reader.codes(column)
     held = pa.concat_arrays([pa.nulls(1, codes.values.type), codes.values])

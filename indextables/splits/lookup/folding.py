@@ -9,29 +9,25 @@ from indextables.expr.predicate import (
     FALSE,
     NULL,
     TRUE,
-    And,
-    Compare,
-    InSet,
-    NullTest,
-    Or,
+    ColumnTest,
+    Leaf,
     Predicate,
-    StringMatch,
-    conjunction,
-    disjunction,
+    with_leaves,
 )
 from indextables.splits.read.columns import Shaper
 
 
 def fold(predicate: Predicate, shaper: Shaper) -> Predicate:
     """The predicate with such leaves replaced by what they are."""
-    if isinstance(predicate, And):
-        return conjunction([fold(c, shaper) for c in predicate.children])
-    if isinstance(predicate, Or):
-        return disjunction([fold(c, shaper) for c in predicate.children])
-    if isinstance(predicate, Compare | InSet | NullTest | StringMatch):
-        field = shaper.field(predicate.column.root)
-        if shaper.stored_name(field.name) is None:
-            one = pa.RecordBatch.from_arrays([shaper.constant(field, 1)], schema=pa.schema([field]))
-            truth = evaluate(predicate, one)[0].as_py()
-            return NULL if truth is None else TRUE if truth else FALSE
-    return predicate
+    return with_leaves(predicate, lambda leaf: _folded(leaf, shaper))
+
+
+def _folded(leaf: Leaf, shaper: Shaper) -> Predicate:
+    if not isinstance(leaf, ColumnTest):
+        return leaf
+    field = shaper.field(leaf.column.root)
+    if shaper.stored_name(field.name) is not None:
+        return leaf
+    one = pa.RecordBatch.from_arrays([shaper.constant(field, 1)], schema=pa.schema([field]))
+    truth = evaluate(leaf, one)[0].as_py()
+    return NULL if truth is None else TRUE if truth else FALSE

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
@@ -24,13 +24,16 @@ from indextables.expr.analyzers import MAX_TERM_BYTES, analyze
 from indextables.expr.ipaddr import parse_address
 from indextables.expr.jsonpaths import alternatives
 from indextables.expr.keys import canonical_text
+from indextables.expr.normalize import included
 from indextables.expr.predicate import (
     TRUE,
     And,
     Column,
+    ColumnTest,
     Compare,
     Constant,
     InSet,
+    Like,
     Match,
     NullTest,
     Op,
@@ -39,6 +42,7 @@ from indextables.expr.predicate import (
     StringMatch,
     TextMatch,
     Truth,
+    Undecided,
     conjunction,
     conjuncts,
 )
@@ -111,20 +115,24 @@ class PredicateCompiler:
         return self._terms.integers(field, low, high, closed=(True, True))
 
     def node(self, predicate: Predicate) -> Node:
-        if isinstance(predicate, And):
-            return intersect(n for _, n in self._conjuncts(predicate.children))
-        if isinstance(predicate, Or):
-            return unite(self.node(c) for c in predicate.children)
-        if isinstance(predicate, Constant):
-            return All() if predicate.truth is Truth.TRUE else Nothing()
-        if isinstance(predicate, TextMatch):
-            found = self._queries.compile(predicate.query)
-            return complement(found) if predicate.negated else found
-        if isinstance(predicate, Compare | InSet | NullTest | StringMatch):
-            return self._leaf(predicate)
-        return UNKNOWN
+        match predicate:
+            case And():
+                return intersect(n for _, n in self._conjuncts(predicate.children))
+            case Or():
+                return unite(self.node(c) for c in predicate.children)
+            case Compare() | InSet() | NullTest() | StringMatch() | Like():
+                return self._column(predicate)
+            case TextMatch():
+                found = self._queries.compile(predicate.query)
+                return complement(found) if predicate.negated else found
+            case Constant():
+                return All() if predicate.truth is Truth.TRUE else Nothing()
+            case Undecided():
+                return UNKNOWN
+            case _:
+                assert_never(predicate)
 
-    def _leaf(self, leaf: Compare | InSet | NullTest | StringMatch) -> Node:
+    def _column(self, leaf: ColumnTest) -> Node:
         field = self._terms.field(leaf.column.root)
         if field is None:
             return UNKNOWN
@@ -134,11 +142,15 @@ class PredicateCompiler:
             return self._terms.is_null(field) if leaf.is_null else self._terms.is_not_null(field)
         if not _keeps_numbers(self._terms.dtype(field), leaf.column.dtype):
             return UNKNOWN
-        if isinstance(leaf, StringMatch):
-            return self._pattern(leaf, field)
-        if isinstance(leaf, InSet):
-            return self._one_of(leaf, field)
-        return self._compare(leaf, field)
+        match leaf:
+            case Compare():
+                return self._compare(leaf, field)
+            case InSet():
+                return self._one_of(leaf, field)
+            case StringMatch() | Like():
+                return self._pattern(leaf, field)
+            case _:
+                assert_never(leaf)
 
     # -- comparisons ------------------------------------------------------------------------------
 
@@ -201,33 +213,38 @@ class PredicateCompiler:
 
     # -- patterns ---------------------------------------------------------------------------------
 
-    def _pattern(self, leaf: StringMatch, field: IndexField) -> Node:
+    def _pattern(self, leaf: StringMatch | Like, field: IndexField) -> Node:
+        """``_`` is up to two characters here: the verifier counts them as LIKE does."""
         if field.kind != "term" or not field.complete:
             return UNKNOWN
-        if leaf.kind is not Match.PREFIX and field.terms > MANY_TERMS:
+        if field.terms > MANY_TERMS and not (
+            isinstance(leaf, StringMatch) and leaf.kind is Match.PREFIX
+        ):
             return UNKNOWN
-        node = self._queries.pattern(self._terms.vocabulary(field), _pattern_regex(leaf))
-        if leaf.kind is Match.LIKE:
+        regex = leaf.pattern.spelled(escape_regex, ANY_TEXT, f"{ANY_CHARACTER}{{0,2}}")
+        node = self._queries.pattern(self._terms.vocabulary(field), regex)
+        if isinstance(leaf, Like):
             return UNKNOWN if leaf.negated else inexact(node)
         return self._terms.other_than(node, field) if leaf.negated else node
 
     # -- inside structs ---------------------------------------------------------------------------
 
-    def _nested(self, leaf: Compare | InSet | NullTest | StringMatch, field: IndexField) -> Node:
+    def _nested(self, leaf: ColumnTest, field: IndexField) -> Node:
         """A comparison that is TRUE needs a value at the path, and equality its tokens."""
         if field.kind != "paths" or not field.complete or _is_container(leaf.column):
             return UNKNOWN
-        if isinstance(leaf, NullTest) and leaf.is_null:
-            return UNKNOWN
         path = ".".join(leaf.column.path[1:])
         here = inexact(self._terms.marker(field, path))
-        if not pa.types.is_string(leaf.column.dtype):
-            return here
-        if isinstance(leaf, Compare) and leaf.op is Op.EQ:
-            return intersect([here, self._tokens_at(field, path, leaf.value)])
-        if isinstance(leaf, InSet) and not leaf.negated:
-            return intersect([here, unite(self._tokens_at(field, path, v) for v in leaf.values)])
-        return here
+        asked = included(leaf) if pa.types.is_string(leaf.column.dtype) else None
+        match leaf:
+            case NullTest():
+                return UNKNOWN if leaf.is_null else here
+            case Compare() | InSet() | StringMatch() | Like():
+                if asked is None:
+                    return here
+                return intersect([here, unite(self._tokens_at(field, path, v) for v in asked)])
+            case _:
+                assert_never(leaf)
 
     def _tokens_at(self, field: IndexField, path: str, value: Any) -> Node:
         words = next(iter(alternatives(value)), ())
@@ -268,28 +285,3 @@ def _keeps_numbers(held: pa.DataType, asked: pa.DataType) -> bool:
         or (t.is_floating(held) and t.is_floating(asked))
         or (t.is_string(held) and t.is_string(asked))
     )
-
-
-def _pattern_regex(leaf: StringMatch) -> str:
-    text = escape_regex(leaf.pattern)
-    if leaf.kind is Match.PREFIX:
-        return text + ANY_TEXT
-    if leaf.kind is Match.SUFFIX:
-        return ANY_TEXT + text
-    if leaf.kind is Match.CONTAINS:
-        return ANY_TEXT + text + ANY_TEXT
-    return like_regex(leaf.pattern, leaf.escape)
-
-
-def like_regex(pattern: str, escape: str) -> str:
-    """A superset of LIKE: ``%`` any run, ``_`` any run (characters are counted by the verifier)."""
-    found, plain = [], False
-    for char in pattern:
-        if plain or (char != escape and char not in "%_"):
-            found.append(escape_regex(char))
-            plain = False
-        elif char == escape:
-            plain = True
-        else:
-            found.append(ANY_TEXT if char == "%" else f"{ANY_CHARACTER}{{0,2}}")
-    return "".join(found)

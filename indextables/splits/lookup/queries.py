@@ -11,7 +11,7 @@ With ``scored`` the query keeps what only ranks: optional clauses, boosts, frequ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -61,8 +61,9 @@ class QueryCompiler:
             return Nothing()
         if isinstance(query, ast.Bool):
             return self._bool(query)
-        if isinstance(query, ast.Boost):
-            return self._boost(query)
+        return self._boost(query) if isinstance(query, ast.Boost) else self._asked(query)
+
+    def _asked(self, query: ast.FieldQuery) -> Node:
         column, path = jsonpaths.split_field(query.field)
         field = self._terms.field(query.field) or self._terms.field(column)
         if field is None:
@@ -131,20 +132,24 @@ class QueryCompiler:
 
     # -- plain columns ----------------------------------------------------------------------------
 
-    def _plain(self, query: Any, field: IndexField) -> Node:
+    def _plain(self, query: ast.FieldQuery, field: IndexField) -> Node:
         if isinstance(query, ast.Exists):
             return self._terms.is_not_null(field)
         if field.kind in ("text", "term"):
             return self._text(query, field)
         if field.kind == "hash":
             return self._hash(query, field)
-        if isinstance(query, ast.Term):
-            return self._value(field, query.value)
-        if isinstance(query, ast.TermSet):
-            return unite(self._value(field, v) for v in query.values)
-        if isinstance(query, ast.Range):
-            return self._range(query, field)
-        return UNKNOWN
+        match query:
+            case ast.Term():
+                return self._value(field, query.value)
+            case ast.TermSet():
+                return unite(self._value(field, v) for v in query.values)
+            case ast.Range():
+                return self._range(query, field)
+            case ast.FullText() | ast.Phrase() | ast.Wildcard() | ast.Regex() | ast.Fuzzy():
+                return UNKNOWN
+            case _:
+                assert_never(query)
 
     def _value(self, field: IndexField, value: Any) -> Node:
         if field.kind == "ip":
@@ -182,21 +187,15 @@ class QueryCompiler:
         high -= query.upper is not None and not query.include_upper
         return self._terms.addresses(field, low, high) if low <= high else Nothing()
 
-    def _hash(self, query: Any, field: IndexField) -> Node:
-        if isinstance(query, ast.FullText):
-            query = ast.Term(query.field, query.text)
-        if isinstance(query, ast.Phrase) and len(query.terms) == 1 and not query.prefix:
-            query = ast.Term(query.field, query.terms[0])
-        if isinstance(query, ast.Term | ast.TermSet):
-            values = query.values if isinstance(query, ast.TermSet) else (query.value,)
-            dtype = self._terms.dtype(field)
-            if all(_fits(dtype, v) for v in values):
-                return Hash(field.column, tuple(canonical_text(dtype, v) for v in values))
-        return UNKNOWN
+    def _hash(self, query: ast.WordQuery, field: IndexField) -> Node:
+        dtype, values = self._terms.dtype(field), _whole_values(query)
+        if values is None or not all(_fits(dtype, v) for v in values):
+            return UNKNOWN
+        return Hash(field.column, tuple(canonical_text(dtype, v) for v in values))
 
     # -- words ------------------------------------------------------------------------------------
 
-    def _text(self, query: Any, field: IndexField) -> Node:
+    def _text(self, query: ast.WordQuery, field: IndexField) -> Node:
         where = self._terms.vocabulary(field)
         if isinstance(query, ast.FullText):
             return self._full_text(query, field, where)
@@ -211,23 +210,26 @@ class QueryCompiler:
         tokens = analyze(field.tokenizer, query.text, field.token_length)
         return self._tokens(where, tokens, query.operator)
 
-    def _words(self, query: Any, field: IndexField, where: Vocabulary) -> Node:
+    def _words(self, query: ast.TermQuery, field: IndexField, where: Vocabulary) -> Node:
         """A question about the words of a column or of a JSON path."""
-        if isinstance(query, ast.Term):
-            return self._one(where, query.value)
-        if isinstance(query, ast.TermSet):
-            return self._terms.any_term(where, (_token(v) for v in query.values))
-        if isinstance(query, ast.Phrase):
-            return self._phrase(field, where, query.terms, query.slop, query.prefix)
-        if isinstance(query, ast.Wildcard):
-            return self.pattern(where, wildcard_regex(query.pattern))
-        if isinstance(query, ast.Regex):
-            return self._listed(where, lambda words: _matches(words, query.pattern))
-        if isinstance(query, ast.Fuzzy):
-            return self._fuzzy(query, field, where)
-        if isinstance(query, ast.Range) and field.kind != "paths":
-            return self.text_range(query, field)
-        return UNKNOWN
+        match query:
+            case ast.Term():
+                return self._one(where, query.value)
+            case ast.TermSet():
+                return self._terms.any_term(where, (_token(v) for v in query.values))
+            case ast.Phrase():
+                return self._phrase(field, where, query.terms, query.slop, query.prefix)
+            case ast.Wildcard():
+                return self.pattern(where, wildcard_regex(query.pattern))
+            case ast.Regex():
+                pattern = query.pattern
+                return self._listed(where, lambda words: _matches(words, pattern))
+            case ast.Fuzzy():
+                return self._fuzzy(query, field, where)
+            case ast.Range():
+                return UNKNOWN if field.kind == "paths" else self.text_range(query, field)
+            case _:
+                assert_never(query)
 
     def _one(self, where: Vocabulary, value: Any) -> Node:
         return self._terms.term(where, _token(value), scored=self._scored)
@@ -305,7 +307,7 @@ class QueryCompiler:
 
     # -- JSON -------------------------------------------------------------------------------------
 
-    def _paths(self, query: Any, field: IndexField, path: str) -> Node:
+    def _paths(self, query: ast.FieldQuery, field: IndexField, path: str) -> Node:
         if isinstance(query, ast.Exists) and not path:
             return self._terms.is_not_null(field)
         if not field.complete:
@@ -330,6 +332,23 @@ class QueryCompiler:
         whole = Vocabulary(field.name, "")
         below = self._terms.regex(whole, escape_regex(pathtokens.marker(path) + ".") + ANY_TEXT)
         return unite([self._terms.marker(field, path), below])
+
+
+def _whole_values(query: ast.WordQuery) -> tuple[Any, ...] | None:
+    """The values, one of which a column that is not cut into words has to have."""
+    match query:
+        case ast.Term():
+            return (query.value,)
+        case ast.TermSet():
+            return query.values
+        case ast.FullText():
+            return (query.text,)
+        case ast.Phrase():
+            return query.terms if len(query.terms) == 1 and not query.prefix else None
+        case ast.Range() | ast.Wildcard() | ast.Regex() | ast.Fuzzy():
+            return None
+        case _:
+            assert_never(query)
 
 
 def _fits(dtype: pa.DataType, value: Any) -> bool:

@@ -18,21 +18,26 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.expr.predicate import (
+    And,
     Column,
+    ColumnTest,
     Compare,
+    Constant,
     InSet,
-    Match,
+    Like,
     NullTest,
     Op,
     Or,
     Predicate,
     StringMatch,
+    TextMatch,
+    Undecided,
     conjuncts,
     leaves,
 )
@@ -126,9 +131,12 @@ def _indexable(part: Predicate) -> IndexableFilter | None:
 
 
 def _only_column(part: Predicate) -> Column | None:
-    columns: set[Column | None] = {getattr(leaf, "column", None) for leaf in leaves(part)}
+    found = list(leaves(part))
+    columns = {leaf.column for leaf in found if isinstance(leaf, ColumnTest)}
+    if len(columns) != 1 or not all(isinstance(leaf, ColumnTest) for leaf in found):
+        return None
     column = columns.pop()
-    if columns or column is None or len(column.path) > 1 or column.is_partition:
+    if len(column.path) > 1 or column.is_partition:
         return None
     return column
 
@@ -145,15 +153,22 @@ def _as_single(value: float) -> float:
 
 
 def _asked(part: Predicate, kind: Kind) -> IndexPredicate | None:
-    if isinstance(part, Compare):
-        return _comparison(part.op, key_of(kind, part.value))
-    if isinstance(part, InSet) and not part.negated:
-        return any_of([key_of(kind, v) for v in part.values])
-    if isinstance(part, NullTest) and part.is_null:
-        return IsNull()
-    if isinstance(part, StringMatch) and not part.negated and kind is Kind.TEXT:
-        return _pattern(part)
-    return _union(part, kind) if isinstance(part, Or) else None
+    match part:
+        case Compare():
+            return _comparison(part.op, key_of(kind, part.value))
+        case InSet():
+            return None if part.negated else any_of([key_of(kind, v) for v in part.values])
+        case NullTest():
+            return IsNull() if part.is_null else None
+        case StringMatch() | Like():
+            prefix = "" if part.negated or kind is not Kind.TEXT else part.pattern.prefix
+            return prefix_range(prefix.encode("utf-8", "surrogatepass")) if prefix else None
+        case Or():
+            return _union(part, kind)
+        case And() | TextMatch() | Undecided() | Constant():
+            return None
+        case _:
+            assert_never(part)
 
 
 def _comparison(op: Op, key: Key) -> IndexPredicate | None:
@@ -166,16 +181,6 @@ def _comparison(op: Op, key: Key) -> IndexPredicate | None:
     return None
 
 
-def _pattern(part: StringMatch) -> IndexPredicate | None:
-    prefix = part.pattern
-    if part.kind is Match.LIKE:
-        ends = [i for c in ("%", "_", part.escape) if c and (i := prefix.find(c)) >= 0]
-        prefix = prefix[: min(ends, default=len(prefix))]
-    elif part.kind is not Match.PREFIX:
-        return None
-    return prefix_range(prefix.encode("utf-8", "surrogatepass")) if prefix else None
-
-
 def prefix_range(prefix: bytes) -> Range:
     """All byte strings that begin with ``prefix``."""
     stem = prefix.rstrip(b"\xff")
@@ -185,9 +190,7 @@ def prefix_range(prefix: bytes) -> Range:
 
 def answers_exactly(part: Predicate) -> bool:
     """Whether an index answers a conjunct without keeping too much."""
-    if isinstance(part, StringMatch):
-        return part.kind is Match.PREFIX and _indexable(part) is not None
-    return _indexable(part) is not None
+    return not isinstance(part, Like) and _indexable(part) is not None
 
 
 def _union(part: Or, kind: Kind) -> IndexPredicate | None:
