@@ -34,12 +34,13 @@ RANK = {
     "xref": 2,
     "maintenance": 3,
     "planner": 3,
-    "table": 4,
-    "functions": 4,
-    "spark": 5,
-    "sql": 6,
-    "cli": 7,
-    "public": 8,
+    "verbs": 4,
+    "table": 5,
+    "functions": 5,
+    "spark": 6,
+    "sql": 7,
+    "cli": 8,
+    "public": 9,
 }
 LONGEST_MODULE = 500
 LONGEST_FUNCTION = {".py": 60}
