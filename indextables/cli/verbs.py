@@ -25,7 +25,7 @@ GROUPS = {
 }
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg]
     """``512M``, ``1G`` or bytes."""
 
     name = "size"
@@ -64,7 +64,7 @@ def command(kind: type[Verb[Any]]) -> click.Command:
     """The command of a verb."""
 
     @click.pass_obj
-    def call(obj: Context, path: str | None = None, **given: Any) -> None:
+    def call(obj: Context, /, path: str | None = None, **given: Any) -> None:
         values = {name: value for name, value in given.items() if value is not None}
         obj.emit_table(run(obj, kind(**values), path))
 

@@ -151,7 +151,7 @@ def parameter(
     return dataclasses.field(default=default, metadata=facts)
 
 
-def hidden(*, default: Any = None) -> Any:
+def hidden(*, default: Any) -> Any:
     """A field for callers in Python only: a session, settings, a clock."""
     return dataclasses.field(default=default, metadata={"hidden": True}, repr=False)
 
@@ -159,9 +159,9 @@ def hidden(*, default: Any = None) -> Any:
 @dataclass_transform(frozen_default=True, field_specifiers=(parameter, hidden))
 def verb(cls: V) -> V:
     """Makes a class a verb and puts it into the registry."""
-    made = dataclasses.dataclass(frozen=True)(cls)
-    REGISTRY.append(made)
-    return made
+    dataclasses.dataclass(frozen=True)(cls)
+    REGISTRY.append(cls)
+    return cls
 
 
 def invoke(command: Verb[R], on: Target) -> R:

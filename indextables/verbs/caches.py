@@ -84,7 +84,7 @@ class Prewarm(Verb["pa.Table"]):
     parallelism: int | None = parameter(default=None, doc="Splits at once in each worker.")
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
     asynchronous: bool = parameter(default=False, doc="Do not wait for it.")
-    spark: Any = hidden()
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> pa.Table:
         from indextables.maintenance.prewarm import prewarm

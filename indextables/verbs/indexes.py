@@ -30,7 +30,7 @@ class IndexCrossReferences(Verb["list[XRefBuildResult]"]):
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
     filter_type: str | None = parameter(default=None, doc="How exact the filters are.")
     max_builds: int | None = parameter(default=None, doc="At most this many cross-references.")
-    spark: Any = hidden()
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> list[XRefBuildResult]:
         from indextables.maintenance.crossref import index_cross_references
@@ -56,7 +56,7 @@ class CreateIndex(Verb["list[IndexRow]"]):
     MUTATES = True
 
     column: str | Sequence[str] = parameter(doc="The column, or several.")
-    spark: Any = hidden()
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> list[IndexRow]:
         from indextables import columnindex
@@ -93,7 +93,7 @@ class Reindex(Verb["list[IndexRow]"]):
     MUTATES = True
 
     columns: Sequence[str] | None = parameter(default=None, doc="Only the indexes of these.")
-    spark: Any = hidden()
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> list[IndexRow]:
         from indextables import columnindex
@@ -119,7 +119,7 @@ class IndexSplits(Verb["list[IndexRow]"]):
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
     force: bool = parameter(default=False, doc="Rebuild also what is up to date.")
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
-    spark: Any = hidden()
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> list[IndexRow]:
         from indextables import columnindex

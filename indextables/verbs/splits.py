@@ -39,9 +39,9 @@ class MergeSplits(Verb["MergeResult"]):
     max_dest_splits: int | None = parameter(default=None, doc="At most this many merged splits.")
     max_source_splits: int | None = parameter(default=None, doc="At most this many into one.")
     precommit: bool = parameter(default=False, doc="Not supported.", shell=False)
-    config: Config | None = hidden()
-    run: Runner | None = hidden()
-    spark: Any = hidden()
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> MergeResult:
         return maintenance.merge_splits(
@@ -71,8 +71,8 @@ class Purge(Verb["PurgeResult"]):
     older_than_hours: int | None = parameter(default=None, doc="Only files older than this.")
     log_retention_hours: int | None = parameter(default=None, doc="Keep versions this long.")
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
-    config: Config | None = hidden()
-    now_ms: int | None = hidden()
+    config: Config | None = hidden(default=None)
+    now_ms: int | None = hidden(default=None)
 
     def apply(self, on: Target) -> PurgeResult:
         return maintenance.purge(
@@ -118,9 +118,9 @@ class Delete(Verb["DeleteResult"]):
 
     where: Any = parameter(doc="Which rows go.")
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
-    config: Config | None = hidden()
-    run: Runner | None = hidden()
-    spark: Any = hidden()
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> DeleteResult:
         run = self.run or on.runner(self.spark)

@@ -136,9 +136,13 @@ class Bridge:
         return {}
 
     def _alter(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from indextables.spark.driver.altering import set_properties
+        from indextables import verbs
 
-        set_properties(SHARED.log(Request(body).access), body["set"])
+        on = verbs.Target.of(SHARED.log(Request(body).access))
+        if body["set"]:
+            verbs.invoke(verbs.SetProperties(body["set"]), on)
+        if body["unset"]:
+            verbs.invoke(verbs.UnsetProperties(body["unset"]), on)
         return {}
 
     # -- scans ----------------------------------------------------------------------------------
