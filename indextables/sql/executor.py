@@ -62,11 +62,31 @@ def session_settings(spark: Any) -> dict[str, str]:
 
 def catalog_path(spark: Any, name: TableName) -> str:
     """The location of a table the session knows by name."""
+    location = _catalog_facts(spark, name).get("Location")
+    if location is None:
+        raise MaintenanceError(f"the catalog knows no location of '{name}'")
+    return location.removeprefix("file:")
+
+
+def is_our_table(spark: Any, name: TableName) -> bool:
+    """Does the session's catalog know this as a table of ours? Spark tells what is wrong with one
+    that it does not know."""
+    try:
+        return _catalog_facts(spark, name).get("Provider", "").lower() == "indextables"
+    except Exception as error:
+        if type(error).__module__.startswith("pyspark."):
+            return False
+        raise
+
+
+def _catalog_facts(spark: Any, name: TableName) -> dict[str, str]:
+    """What the catalog says of a table; its columns, which come first, may be called anything."""
     quoted = ".".join(map(quoted_name, name.parts))
-    for row in spark.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect():
-        if row[0] == "Location":
-            return str(row[1]).removeprefix("file:")
-    raise MaintenanceError(f"the catalog knows no location of '{name}'")
+    rows = iter(spark.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect())
+    for row in rows:
+        if row[0] == "# Detailed Table Information":
+            break
+    return {str(row[0]): str(row[1]) for row in rows}
 
 
 def execute(

@@ -3,7 +3,8 @@
 ``is_command`` says whether a statement is ours; everything else belongs to Spark, untouched. A
 statement whose first two words only we have is ours. ``DELETE FROM``, ``TRUNCATE TABLE``, ``CREATE
 INDEX`` and the like are shared words: they are ours only when the table is a quoted path, since
-Spark never accepts one there.
+Spark never accepts one there. ``ALTER TABLE ... TBLPROPERTIES`` is ours for a table of the catalog
+too, if the catalog says that it is one of ours: Spark would change its own notes only.
 
 A mistake is told where the grammar that came furthest could not go on, with all that would have
 been understood there.
@@ -75,6 +76,18 @@ def _begins(line: str, tokens: Sequence[Token]) -> bool:
         and second.matches(tokens[min(1, len(tokens) - 1)].upper)
         and (optional or not tokens[2].is_mark("."))
     )
+
+
+def named_table(text: str) -> TableName | None:
+    """The table of a statement that is ours if its table is, which only the catalog knows."""
+    tokens = tokenize(text)
+    starts = {leading_words(kind.SQL) for kind in REGISTRY if kind.BY_NAME}
+    if not any(tuple(t.upper for t in tokens[: len(words)]) == words for words in starts):
+        return None
+    try:
+        return parse(text).table
+    except CommandSyntaxError:
+        return None
 
 
 def parse(text: str) -> Statement:

@@ -13,6 +13,7 @@ does the work is imported in ``apply``, and ``COLUMNS`` is the place of a schema
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -106,6 +107,8 @@ class Verb(Generic[R]):
     METHOD: ClassVar[str]
     COLUMNS: ClassVar[str]
     MUTATES: ClassVar[bool] = False
+    BY_NAME: ClassVar[bool] = False
+    """Is it ours also for a table of the catalog, where Spark would only change its catalog?"""
     NEEDS: ClassVar[Mapping[str, str]] = {}
     """What is said when a word of the grammar is missing, where the word alone says too little."""
 
@@ -191,8 +194,6 @@ class HasLog(Protocol):
 
 def method(made: Callable[P, Verb[R]]) -> Callable[Concatenate[Any, P], R]:
     """A verb as a method of a table: the signature of its class, the type of its result."""
-    import inspect
-
     kind: type[Verb[Any]] = made  # type: ignore[assignment]
 
     def call(self: HasLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -219,4 +220,4 @@ def _return_type(kind: type[Verb[Any]]) -> Any:
 def _help(kind: type[Verb[Any]]) -> str:
     """The description with a line for each parameter, for ``help()``."""
     lines = [f"{f.name}: {f.metadata['doc']}" for f in kind.parameters()]
-    return "\n\n".join(filter(None, [(kind.__doc__ or "").strip(), "\n".join(lines)]))
+    return "\n\n".join(filter(None, [inspect.cleandoc(kind.__doc__ or ""), "\n".join(lines)]))

@@ -82,7 +82,7 @@ class SetProperties(Verb["PropertiesResult"]):
     SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
     CLI, METHOD = "properties set", "set_properties"
     COLUMNS = "maintenance.properties:PropertiesResult"
-    MUTATES = True
+    MUTATES = BY_NAME = True
 
     properties: Mapping[str, str] = parameter(doc="Names and values.")
 
@@ -97,7 +97,7 @@ class UnsetProperties(Verb["PropertiesResult"]):
     SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
     CLI, METHOD = "properties unset", "unset_properties"
     COLUMNS = "maintenance.properties:PropertiesResult"
-    MUTATES = True
+    MUTATES = BY_NAME = True
 
     names: Sequence[str] = parameter(doc="The properties that go.")
 

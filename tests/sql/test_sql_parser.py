@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from indextables.errors import CommandSyntaxError
 from indextables import verbs as v
+from indextables.errors import CommandSyntaxError
 from indextables.sql import is_command
 from indextables.sql.parser import Statement, TableName, parse
 

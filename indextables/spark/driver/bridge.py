@@ -221,7 +221,7 @@ class Bridge:
         session = self.sessions.get(body.get("key", ""))
         if session is not None and sqlfunctions.BUCKETS in text.lower():
             sqlfunctions.register_buckets(session)
-        if sqltext.is_command(text):
+        if sqltext.is_command(text, session):
             return {"command": True}
         return {"sql": sqltext.rewritten(text)}
 
