@@ -34,12 +34,13 @@ RANK = {
     "xref": 4,
     "maintenance": 5,
     "planner": 5,
-    "table": 6,
-    "functions": 6,
-    "spark": 7,
-    "sql": 8,
-    "cli": 9,
-    "public": 10,
+    "verbs": 6,
+    "table": 7,
+    "functions": 7,
+    "spark": 8,
+    "sql": 9,
+    "cli": 10,
+    "public": 11,
 }
 LONGEST_MODULE = 500
 LONGEST_FUNCTION = {".py": 60}

@@ -62,7 +62,8 @@ def _full_key(key: str) -> str:
     return key if key.lower().startswith(PREFIX) else PREFIX + key
 
 
-def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """``KEY=VALUE`` arguments."""
     found = {}
     for item in values:
         key, mark, value = item.partition("=")
@@ -101,7 +102,7 @@ EVERYWHERE = "--json  --wide  --limit N  --storage-option KEY=VALUE  --set KEY=V
     "--storage-option",
     "storage_options",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     metavar="KEY=VALUE",
     help="Option of the object store; repeat for more.",
 )
@@ -109,7 +110,7 @@ EVERYWHERE = "--json  --wide  --limit N  --storage-option KEY=VALUE  --set KEY=V
     "--set",
     "settings",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     metavar="KEY=VALUE",
     help="A setting (spark.indextables. may be left out); repeat for more.",
 )

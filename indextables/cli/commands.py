@@ -1,4 +1,7 @@
-"""The commands: reading a table first, then looking after it. Each is a thin call of a verb."""
+"""The commands that are written out: reading a table, and verbs that need more than their rows.
+
+All other verbs become commands by themselves (``cli.verbs``).
+"""
 
 from __future__ import annotations
 
@@ -8,30 +11,13 @@ from typing import Any
 import click
 
 from indextables.cli.app import EXIT_DAMAGE, Context, cli
-from indextables.sql import commands as c
+from indextables.cli.verbs import add_commands, group, result, run
+from indextables.verbs import Delete, DescribeIndexes, Doctor, Truncate
 
 PATH = click.argument("path")
 VERSION = click.option("--version", "-v", "at", type=int, default=None, help="At this version.")
 TIMESTAMP = click.option("--timestamp", "when", default=None, help="At this moment.")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-WHERE = click.option("--where", default=None, help="Predicate on partition columns.")
-
-
-def _run(obj: Context, command: c.Command) -> None:
-    obj.emit_table(_result(obj, command))
-
-
-def _result(obj: Context, command: c.Command) -> Any:
-    """The rows of a command, run as it is: a name is never spelled as SQL and read again."""
-    from indextables.sql.executor import Session, run_command
-
-    return run_command(command, Session(None, obj.storage_options, obj.settings))
-
-
-def _named(path: str) -> c.TableName:
-    return c.TableName(path=path)
-
-
 # -- reading -------------------------------------------------------------------------------------
 
 
@@ -217,111 +203,19 @@ def search(
     obj.emit_table(obj.table(path, at).search(query, names, limit, fields=found))
 
 
-@cli.command()
-@PATH
-@click.pass_obj
-def stats(obj: Context, path: str) -> None:
-    """Which columns have statistics, in how many splits."""
-    _run(obj, c.DescribeStatsCoverage(_named(path)))
-
-
-# -- looking after it ----------------------------------------------------------------------------
+# -- verbs ---------------------------------------------------------------------------------------
 
 
 @cli.command()
 @PATH
+@click.option("--checksums/--no-checksums", default=True, help="Read every byte of every split.")
 @click.pass_context
-def doctor(ctx: click.Context, path: str) -> None:
+def doctor(ctx: click.Context, path: str, checksums: bool) -> None:
     """Look for damage; exit code 3 when there is some."""
-    found = ctx.obj.table(path).doctor()
+    found = result(ctx.obj, Doctor(checksums), path)
     ctx.obj.emit([asdict(f) for f in found])
     if any(f.severity == "error" for f in found):
         ctx.exit(EXIT_DAMAGE)
-
-
-@cli.command()
-@PATH
-@WHERE
-@click.option("--target-size", default=None, metavar="SIZE", help="For example 1G.")
-@click.option("--max-dest-splits", type=int, default=None)
-@click.option("--max-source-splits", type=int, default=None)
-@click.pass_obj
-def merge(
-    obj: Context,
-    path: str,
-    where: str | None,
-    target_size: str | None,
-    max_dest_splits: int | None,
-    max_source_splits: int | None,
-) -> None:
-    """Merge small splits into larger ones."""
-    from indextables.config import parse_size
-    from indextables.maintenance.rows import as_dict
-
-    try:
-        size = None if target_size is None else parse_size(target_size)
-    except ValueError:
-        raise click.BadParameter(
-            f"'{target_size}' is not a size", param_hint="--target-size"
-        ) from None
-    result = obj.table(path).merge(
-        where=where,
-        target_size=size,
-        max_dest_splits=max_dest_splits,
-        max_source_splits=max_source_splits,
-    )
-    obj.emit([as_dict(result)])
-
-
-@cli.command()
-@PATH
-@click.option("--older-than-hours", type=int, default=None)
-@click.option("--log-retention-hours", type=int, default=None)
-@DRY_RUN
-@click.pass_obj
-def purge(
-    obj: Context,
-    path: str,
-    older_than_hours: int | None,
-    log_retention_hours: int | None,
-    dry_run: bool,
-) -> None:
-    """Delete files no readable version needs."""
-    from indextables.maintenance.rows import as_dict
-
-    result = obj.table(path).purge(
-        older_than_hours=older_than_hours,
-        log_retention_hours=log_retention_hours,
-        dry_run=dry_run,
-    )
-    obj.emit([as_dict(result)])
-
-
-@cli.command()
-@PATH
-@click.pass_obj
-def checkpoint(obj: Context, path: str) -> None:
-    """Write a checkpoint of the newest version."""
-    _run(obj, c.Checkpoint(_named(path)))
-
-
-@cli.command()
-@PATH
-@click.pass_obj
-def compact(obj: Context, path: str) -> None:
-    """Write a checkpoint with its manifests rewritten."""
-    _run(obj, c.Checkpoint(_named(path), compact=True))
-
-
-@cli.command("drop-partitions")
-@PATH
-@click.argument("predicate")
-@click.pass_obj
-def drop_partitions(obj: Context, path: str, predicate: str) -> None:
-    """Remove the partitions that match."""
-    from indextables.maintenance.rows import as_dict
-
-    obj.emit([as_dict(obj.table(path).drop_partitions(predicate))])
 
 
 @cli.command()
@@ -332,44 +226,10 @@ def drop_partitions(obj: Context, path: str, predicate: str) -> None:
 @click.pass_obj
 def delete(obj: Context, path: str, predicate: str | None, everything: bool, dry_run: bool) -> None:
     """Delete the rows that match, or all of them with --all."""
-    from indextables.maintenance.rows import as_dict
-
     if everything == (predicate is not None):
         raise click.UsageError("give a predicate, or --all to delete all rows")
-    table = obj.table(path)
-    found = table.truncate(dry_run) if everything else table.delete(predicate, dry_run=dry_run)
-    obj.emit([as_dict(found)])
-
-
-@cli.command()
-@PATH
-@click.argument("version", type=int)
-@click.pass_obj
-def restore(obj: Context, path: str, version: int) -> None:
-    """Make the table what it was at a version."""
-    from indextables.maintenance.rows import as_dict
-
-    obj.emit([as_dict(obj.table(path).restore(version))])
-
-
-@cli.command("truncate-time-travel")
-@PATH
-@DRY_RUN
-@click.pass_obj
-def truncate(obj: Context, path: str, dry_run: bool) -> None:
-    """Forget old versions of the log."""
-    from indextables.maintenance.rows import as_dict
-
-    obj.emit([as_dict(obj.table(path).truncate_time_travel(dry_run=dry_run))])
-
-
-@cli.command()
-@click.argument("source")
-@click.argument("target")
-@click.pass_obj
-def repair(obj: Context, source: str, target: str) -> None:
-    """Write a fresh log at TARGET of the splits of SOURCE that still exist."""
-    _run(obj, c.RepairLog(source, target))
+    verb = Truncate(dry_run) if everything else Delete(predicate, dry_run)
+    obj.emit_table(run(obj, verb, path))
 
 
 @cli.command()
@@ -377,9 +237,9 @@ def repair(obj: Context, source: str, target: str) -> None:
 @click.pass_obj
 def sql(obj: Context, text: str) -> None:
     """Run one of our SQL commands."""
-    from indextables.sql.parser import parse
+    from indextables.sql.executor import execute
 
-    _run(obj, parse(text))
+    obj.emit_table(execute(text, None, obj.storage_options, obj.settings))
 
 
 @cli.command()
@@ -402,32 +262,7 @@ def config(obj: Context, words: tuple[str, ...]) -> None:
         obj.say(f"{row['key']} ({row['type']}, {text(row['default'])})\n  {row['meaning']}")
 
 
-@cli.group()
-def xref() -> None:
-    """Cross-references: which splits hold a term."""
-
-
-@xref.command("build")
-@PATH
-@WHERE
-@click.option("--force", is_flag=True, help="Rebuild also what is up to date.")
-@DRY_RUN
-@click.pass_obj
-def xref_build(obj: Context, path: str, where: str | None, force: bool, dry_run: bool) -> None:
-    """Build or update the cross-references."""
-    rows = obj.table(path).build_xref(where, force, dry_run)
-    obj.emit([asdict(r) for r in rows], "nothing to cross-reference")
-
-
-@xref.command("list")
-@PATH
-@click.pass_obj
-def xref_list(obj: Context, path: str) -> None:
-    """The cross-references, live and retired, and their coverage."""
-    _run(obj, c.DescribeLog(_named(path), xrefs=True))
-
-
-@xref.command("coverage")
+@group("xref").command("coverage")
 @PATH
 @click.pass_obj
 def xref_coverage(obj: Context, path: str) -> None:
@@ -436,44 +271,12 @@ def xref_coverage(obj: Context, path: str) -> None:
     obj.emit([{**asdict(found), "uncovered": found.uncovered, "percent": found.percent}])
 
 
-@cli.group()
-def index() -> None:
-    """Column indexes: value to row numbers."""
-
-
-@index.command("create")
-@PATH
-@click.argument("column")
-@click.pass_obj
-def index_create(obj: Context, path: str, column: str) -> None:
-    """Define an index and build it for all splits."""
-    _run(obj, c.CreateIndex(_named(path), (column,)))
-
-
-@index.command("drop")
-@PATH
-@click.argument("column")
-@click.pass_obj
-def index_drop(obj: Context, path: str, column: str) -> None:
-    """Forget an index."""
-    _run(obj, c.DropIndex(_named(path), (column,)))
-
-
-@index.command("build")
-@PATH
-@DRY_RUN
-@click.pass_obj
-def index_build(obj: Context, path: str, dry_run: bool) -> None:
-    """Build the defined indexes where they are missing."""
-    _run(obj, c.IndexSplits(_named(path), dry_run=dry_run))
-
-
-@index.command("list")
+@group("index").command("list")
 @PATH
 @click.pass_obj
 def index_list(obj: Context, path: str) -> None:
     """The defined indexes and their coverage; --wide and --json: split by split."""
-    found = _result(obj, c.DescribeIndexes(_named(path)))
+    found = run(obj, DescribeIndexes(), path)
     if obj.as_json or obj.wide:
         obj.emit_table(found)
         return
@@ -484,3 +287,6 @@ def index_list(obj: Context, path: str) -> None:
         one["indexed"] += row["index_path"] is not None
         one["size_bytes"] += row["size_bytes"] or 0
     obj.emit([{"column": column, **sums} for column, sums in rows.items()], "no indexes")
+
+
+add_commands()

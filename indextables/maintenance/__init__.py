@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         truncate_time_travel,
     )
     from indextables.maintenance.merge import merge_splits
-    from indextables.maintenance.properties import set_properties
+    from indextables.maintenance.properties import set_properties, unset_properties
     from indextables.maintenance.purging import purge
     from indextables.maintenance.restore import restore_to_version
 
@@ -35,6 +35,7 @@ _HOMES = {
     "stats_coverage": "coverage",
     "truncate_table": "delete",
     "truncate_time_travel": "logwork",
+    "unset_properties": "properties",
 }
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "stats_coverage",
     "truncate_table",
     "truncate_time_travel",
+    "unset_properties",
 ]
 
 

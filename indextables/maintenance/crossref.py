@@ -7,9 +7,9 @@ from typing import Any
 from indextables.errors import MaintenanceError
 from indextables.log.log import TransactionLog
 from indextables.maintenance.rows import INT, LONG, STRING, columns_of
-from indextables.maintenance.scope import matching_files, partition_predicate
+from indextables.maintenance.scope import split_scope
 from indextables.xref import build
-from indextables.xref.builder import Gather, as_rows
+from indextables.xref.builder import Gather, XRefBuildResult
 from indextables.xref.sources import gathered
 
 XREF_COLUMNS = columns_of(
@@ -33,19 +33,15 @@ def index_cross_references(
     max_builds: int | None = None,
     dry_run: bool = False,
     spark: Any = None,
-) -> list[dict[str, Any]]:
+) -> list[XRefBuildResult]:
     """Build or update the cross-references; one row each."""
-    scope = None
-    if where is not None:
-        snapshot = log.snapshot()
-        chosen = matching_files(snapshot, partition_predicate(where, snapshot))
-        scope = frozenset(f.path for f in chosen)
+    scope = split_scope(log.snapshot(), where)
     config = log.config
     if max_builds is not None:
         if max_builds < 1:
             raise MaintenanceError("MAX XREF BUILDS must be at least 1")
         config = config.updated({"xref.build.maxXRefsPerRun": max_builds})
-    results = build(
+    return build(
         log,
         scope=scope,
         partition="" if where is None else str(where),
@@ -55,7 +51,6 @@ def index_cross_references(
         config=config,
         gather=_on_spark(log, spark),
     )
-    return as_rows(results)
 
 
 def _on_spark(log: TransactionLog, spark: Any) -> Gather | None:

@@ -1,21 +1,26 @@
-"""ALTER TABLE ... SET TBLPROPERTIES: protocol versions go to the protocol, the rest to metadata."""
+"""ALTER TABLE ... SET and UNSET TBLPROPERTIES, however the table is named.
+
+``minReaderVersion`` and ``minWriterVersion`` raise the protocol, everything else is configuration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pyarrow as pa
 
 from indextables.errors import MaintenanceError
+from indextables.log.actions import Action
 from indextables.log.commit.gate import mutates
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.read.snapshot import Snapshot
+from indextables.log.read.ledger import INDEX_PREFIX
+from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
 from indextables.maintenance.rows import LONG, STRING, Row, columns_of
 
-_PROTOCOL = ("minreaderversion", "minwriterversion")
+PROTOCOL = ("minreaderversion", "minwriterversion")
 
 
 @dataclass(frozen=True)
@@ -32,26 +37,61 @@ class PropertiesResult(Row):
 @mutates("SET TBLPROPERTIES")
 def set_properties(log: TransactionLog, properties: Mapping[str, str]) -> PropertiesResult:
     """Raise the protocol and set table properties; a protocol is never lowered."""
-    wanted = {k.lower(): v for k, v in properties.items() if k.lower() in _PROTOCOL}
-    others = {k: v for k, v in properties.items() if k.lower() not in _PROTOCOL}
+    wanted = {k.lower(): _number(k, v) for k, v in properties.items() if k.lower() in PROTOCOL}
+    _refuse(log, properties)
+    others = {k: str(v) for k, v in properties.items() if k.lower() not in PROTOCOL}
     if wanted:
-        versions = {k: _number(k, v) for k, v in wanted.items()}
-        log.upgrade_protocol(versions.get("minreaderversion"), versions.get("minwriterversion"))
+        log.upgrade_protocol(wanted.get("minreaderversion"), wanted.get("minwriterversion"))
     if others:
-
-        def actions(snapshot: Snapshot) -> list[object]:
-            merged = {**snapshot.metadata.configuration, **others}
-            return [replace(snapshot.metadata, configuration=merged)]
-
-        log.commit(
-            Transaction(
-                log.snapshot(),
-                "SET TBLPROPERTIES",
-                parameters=others,
-                actions=actions,  # type: ignore[arg-type]
-            )
-        )
+        _commit(log, "SET TBLPROPERTIES", others, lambda known: {**known, **others})
     return PropertiesResult(log.path, "SUCCESS", log.snapshot().version)
+
+
+@mutates("UNSET TBLPROPERTIES")
+def unset_properties(log: TransactionLog, names: Sequence[str]) -> PropertiesResult:
+    """Forget table properties; one that is not set stays so, as with Spark."""
+    _refuse(log, names)
+    if raised := [name for name in names if name.lower() in PROTOCOL]:
+        raise MaintenanceError(
+            f"'{raised[0]}' cannot be unset",
+            path=log.path,
+            hint="A protocol is raised and never lowered; leave it out",
+        )
+    gone = set(names)
+
+    def kept(known: Mapping[str, str]) -> dict[str, str]:
+        return {key: value for key, value in known.items() if key not in gone}
+
+    if gone & set(log.snapshot().metadata.configuration):
+        _commit(log, "UNSET TBLPROPERTIES", {"names": ",".join(names)}, kept)
+    return PropertiesResult(log.path, "SUCCESS", log.snapshot().version)
+
+
+def _refuse(log: TransactionLog, names: Iterable[str]) -> None:
+    """What we keep among the properties ourselves is changed by its own verbs only."""
+    for name in names:
+        if name == TABLE_MAPPING or name.startswith(INDEX_PREFIX):
+            raise MaintenanceError(
+                f"'{name}' is kept by the table itself",
+                path=log.path,
+                hint="CREATE INDEX and DROP INDEX change indexes, writes add columns",
+            )
+
+
+def _commit(
+    log: TransactionLog,
+    operation: str,
+    parameters: Mapping[str, str],
+    change: Callable[[Mapping[str, str]], Mapping[str, str]],
+) -> None:
+    """Change the configuration, that of the newest version whoever wrote it meanwhile."""
+
+    def actions(snapshot: Snapshot) -> list[Action]:
+        metadata = snapshot.metadata
+        return [replace(metadata, configuration=dict(change(metadata.configuration)))]
+
+    transaction = Transaction(log.snapshot(), operation, parameters=parameters, actions=actions)
+    log.commit(transaction)
 
 
 def _number(key: str, value: str) -> int:

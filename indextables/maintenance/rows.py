@@ -304,3 +304,17 @@ class Finding(Row):
         detail=STRING,
         remedy=STRING,
     )
+
+
+INDEX_COLUMNS = columns_of(
+    table_path=STRING,
+    column=STRING,
+    action=STRING,
+    split_path=STRING,
+    index_path=STRING,
+    cardinality=LONG,
+    rows=LONG,
+    size_bytes=LONG,
+    build_duration_ms=LONG,
+)
+"""Column indexes: one row for each column and split."""

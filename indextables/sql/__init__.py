@@ -16,11 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["execute", "is_command", "run"]
 
 
-def is_command(text: str) -> bool:
-    """Is this statement one of ours? Everything else is Spark's."""
-    from indextables.sql.parser import is_command as ask
+def is_command(text: str, spark: Any = None) -> bool:
+    """Is this statement one of ours? Everything else is Spark's.
 
-    return ask(text)
+    A few are ours only when the catalog of ``spark`` says that their table is.
+    """
+    from indextables.sql.parser import is_command as ask
+    from indextables.sql.parser import named_table
+
+    if ask(text):
+        return True
+    name = None if spark is None else named_table(text)
+    if name is None:
+        return False
+    from indextables.sql.executor import is_our_table
+
+    return is_our_table(spark, name)
 
 
 def execute(
@@ -39,7 +50,7 @@ def run(spark: Any, text: str, **options: Any) -> Any:
     """Run a command or a query: a DataFrame with Spark, an Arrow table without."""
     if spark is None:
         return execute(text, **options)
-    if not is_command(text):
+    if not is_command(text, spark):
         return spark.sql(text)
     return spark.createDataFrame(execute(text, spark, **options))
 

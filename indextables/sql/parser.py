@@ -1,22 +1,56 @@
-"""From text to a command: a recursive descent over the tokens, clause order fixed.
+"""From text to a verb: the tokens are matched against the grammar line of every verb.
 
-``is_command`` looks at the first words only and says whether a statement is ours; everything else
-belongs to Spark, untouched. ``DELETE FROM``, ``TRUNCATE TABLE``, ``CREATE INDEX``, ``DROP INDEX``
-and ``ALTER TABLE`` are shared words: they are ours only when the table is a quoted path, since
-Spark never accepts one there. A WHERE clause is taken as raw text, up to the next clause word
-outside of quotes and parentheses; the planner parses it.
+``is_command`` says whether a statement is ours; everything else belongs to Spark, untouched. A
+statement whose first two words only we have is ours. ``DELETE FROM``, ``TRUNCATE TABLE``, ``CREATE
+INDEX`` and the like are shared words: they are ours only when the table is a quoted path, since
+Spark never accepts one there. ``ALTER TABLE ... TBLPROPERTIES`` is ours for a table of the catalog
+too, if the catalog says that it is one of ours: Spark would change its own notes only.
+
+A mistake is told where the grammar that came furthest could not go on, with all that would have
+been understood there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from indextables.errors import CommandSyntaxError, require_characters
 from indextables.expr.lexer import Token, first_bad, tokenize
-from indextables.sql import commands as c
+from indextables.verbs import REGISTRY, Verb
+from indextables.verbs.grammar import Choice, Flag, Node, Slot, Word, compiled, leading_words
 
-_OURS = ("INDEXTABLES", "TANTIVY4SPARK")
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SHARED = ("TABLE", "FROM", "INDEX")
+_DAYS = ("DAYS", "DAY", "HOURS", "HOUR")
+
+Taken = dict[str, Any]
+Step = tuple[int, Taken]
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A path, or the parts of a name the session's catalog knows."""
+
+    path: str | None = None
+    parts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.path if self.path is not None else ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A verb with its parameters, and the table it is for."""
+
+    verb: Verb[Any]
+    table: TableName | None = None
+
+
+def first_words() -> list[str]:
+    """The words our statements begin with."""
+    return sorted({leading_words(kind.SQL)[0] for kind in REGISTRY})
 
 
 def is_command(text: str) -> bool:
@@ -24,435 +58,282 @@ def is_command(text: str) -> bool:
     tokens = tokenize(text)
     if first_bad(tokens) is not None:
         return False
-    words = [t.upper for t in tokens[:3]] + ["", "", ""]
-    first, second = words[0], words[1]
-    if (first, second) in _STARTS:
-        return True
-    if first in _WITH_NAME and second in _OURS:
-        return True
-    return _shared_word_with_path(tokens)
+    match = _Match(text, tokens)
+    return any(_begins(kind.SQL, tokens) or match.reaches_path(kind.SQL) for kind in REGISTRY)
 
 
-_STARTS = {
-    ("MERGE", "SPLITS"),
-    ("PURGE", "INDEXTABLE"),
-    ("REPAIR", "INDEXFILES"),
-    ("INDEX", "CROSSREFERENCES"),
-    ("INDEX", "SPLITS"),
-}
-_WITH_NAME = {
-    "DROP", "CHECKPOINT", "COMPACT", "TRUNCATE", "DESCRIBE", "INVALIDATE", "FLUSH", "PREWARM",
-    "DOCTOR", "RESTORE",
-}  # fmt: skip
+def _begins(line: str, tokens: Sequence[Token]) -> bool:
+    """Are the first two words those of a grammar, and the second one that only we have?"""
+    first, second = compiled(line)[:2]
+    optional = isinstance(second, Choice)
+    if isinstance(second, Choice):
+        second = second.ways[0][0]
+    return (
+        isinstance(first, Word)
+        and isinstance(second, Word)
+        and second.text not in _SHARED
+        and first.matches(tokens[0].upper)
+        and second.matches(tokens[min(1, len(tokens) - 1)].upper)
+        and (optional or not tokens[2].is_mark("."))
+    )
 
 
-def _shared_word_with_path(tokens: list[Token]) -> bool:
-    words = [t.upper for t in tokens]
-    first = words[0]
-    if first in ("REINDEX", "DOCTOR", "RESTORE"):
-        return len(tokens) > 1 and tokens[1].kind == "string"
-    if words[:2] in (["DELETE", "FROM"], ["TRUNCATE", "TABLE"], ["ALTER", "TABLE"]):
-        return tokens[2].kind == "string"
-    if words[:2] in (["CREATE", "INDEX"], ["DROP", "INDEX"]) and "ON" in words[2:4]:
-        after = words.index("ON") + 1
-        return tokens[after].kind == "string"
-    return False
+def named_table(text: str) -> TableName | None:
+    """The table of a statement that is ours if its table is, which only the catalog knows."""
+    tokens = tokenize(text)
+    starts = {leading_words(kind.SQL) for kind in REGISTRY if kind.BY_NAME}
+    if not any(tuple(t.upper for t in tokens[: len(words)]) == words for words in starts):
+        return None
+    try:
+        return parse(text).table
+    except CommandSyntaxError:
+        return None
 
 
-def parse(text: str) -> c.Command:
-    """The command of a statement; ``CommandSyntaxError`` points at the first wrong word."""
-    parser = _Parser(text)
-    command = parser.statement()
-    parser.skip_mark(";")
-    if parser.token.kind != "end":
-        parser.fail_at_the_furthest()
-    return command
+def parse(text: str) -> Statement:
+    """The verb of a statement; ``CommandSyntaxError`` points at the first wrong word."""
+    require_characters(text)
+    tokens = tokenize(text)
+    if (bad := first_bad(tokens)) is not None:
+        raise CommandSyntaxError(bad.value, text=text, position=bad.start)
+    match = _Match(text, tokens)
+    for kind in REGISTRY:
+        match.needs = kind.NEEDS
+        for at, taken in match.follow(compiled(kind.SQL), 0, {}):
+            if match.at_end(at):
+                table = taken.pop("table", None)
+                taken.pop("-", None)
+                return Statement(kind(**taken), table)
+    raise match.mistake()
 
 
-def _is_count(digits: str) -> bool:
-    return digits.isascii() and digits.isdecimal()
+class _Match:
+    """The tokens of a statement, and how far any grammar understood them."""
 
-
-class _Parser:
-    def __init__(self, text: str) -> None:
-        require_characters(text)
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.text = text
-        self.tokens = tokenize(text)
-        if (bad := first_bad(self.tokens)) is not None:
-            raise CommandSyntaxError(bad.value, text=text, position=bad.start)
-        self.at = 0
-        self.missed: dict[int, list[str]] = {}
-        """Words that would have been understood, by the place they would have had."""
+        self.tokens = tokens
+        self.furthest = 0
+        self.expected: dict[str, None] = {}
+        self.message: str | None = None
+        self.needs: Any = {}
+        self.has_path = False
 
-    # -- words ----------------------------------------------------------------------------------
+    # -- mistakes -------------------------------------------------------------------------------
 
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
+    def miss(self, at: int, expected: Sequence[str], message: str | None = None) -> None:
+        """Note what would have been understood here."""
+        if at > self.furthest:
+            self.furthest, self.expected, self.message = at, {}, None
+        if at == self.furthest:
+            self.expected.update(dict.fromkeys(expected))
+            self.message = self.message or message
 
-    def fail(self, message: str, expected: Iterable[str]) -> None:
-        raise CommandSyntaxError(
-            message, text=self.text, position=self.token.start, expected=list(expected)
-        )
+    def mistake(self) -> CommandSyntaxError:
+        token, words = self.tokens[self.furthest], list(self.expected)
+        found = repr(token.value) if token.value else "the end"
+        message = self.message or f"unexpected {found}"
+        if self.furthest == 0:
+            message, words = "not a command of indextables", first_words()
+        elif self.message is None and len(words) == 1 and words != ["the end"]:
+            message = f"expected {words[0]}, found {found}"
+        return CommandSyntaxError(message, text=self.text, position=token.start, expected=words)
 
-    def next(self) -> Token:
-        token = self.token
-        if token.kind != "end":
-            self.at += 1
-        return token
+    def reaches_path(self, line: str) -> bool:
+        """Does the grammar understand all words up to a quoted path, where its table is?"""
+        self.has_path = False
+        next(self.follow(compiled(line), 0, {}), None)
+        return self.has_path
 
-    def peek(self, *words: str) -> bool:
-        found = [t.upper for t in self.tokens[self.at : self.at + len(words)]]
-        return found == list(words)
-
-    def accept(self, *words: str) -> bool:
-        if self.peek(*words):
-            self.at += len(words)
+    def at_end(self, at: int) -> bool:
+        after = at + self.tokens[at].is_mark(";")
+        if self.tokens[after].kind == "end":
             return True
-        there = 0
-        while self.tokens[self.at + there].upper == words[there]:
-            there += 1
-        self.missed.setdefault(self.at + there, []).append(words[there])
+        self.miss(after, ["the end"])
         return False
 
-    def fail_at_the_furthest(self) -> None:
-        """Nothing understands the text here, or the word after a clause that began here."""
-        place = max([self.at, *self.missed])
-        words = list(dict.fromkeys(self.missed.get(place, [])))
-        if place == self.at:
-            words += ["the end"]
-        self.at = place
-        self.fail(f"unexpected {self.token.value or 'end'!r}", words)
+    # -- following a grammar ----------------------------------------------------------------------
 
-    def expect(self, *words: str) -> None:
+    def follow(self, nodes: Sequence[Node], at: int, taken: Taken) -> Iterator[Step]:
+        """Every way the nodes can be read from here on, the longest first."""
+        if not nodes:
+            yield at, taken
+            return
+        for after, more in self._one(nodes[0], at, taken):
+            yield from self.follow(nodes[1:], after, more)
+
+    def _one(self, node: Node, at: int, taken: Taken) -> Iterator[Step]:
+        if isinstance(node, Choice):
+            for way in node.ways:
+                yield from self.follow(way, at, taken)
+        elif isinstance(node, Slot):
+            read = self._slot(node, at)
+            if read is not None:
+                yield read[1], {**taken, node.name: read[0]}
+        else:
+            words = node.words if isinstance(node, Flag) else (node,)
+            after = self._words(words, at)
+            if after is not None:
+                yield after, {**taken, node.name: True} if isinstance(node, Flag) else taken
+
+    def _words(self, words: Sequence[Word], at: int) -> int | None:
         for word in words:
-            if not self.accept(word):
-                shown = self.token.value or "the end"
-                self.fail(f"expected {word}, found {shown!r}", [word])
+            if not word.matches(self.tokens[at].upper):
+                self.miss(at, [word.text], self.needs.get(word.text))
+                return None
+            at += 1
+        return at
 
-    def choose(self, *options: str) -> str:
-        """Take one of several words."""
-        found = self.token.upper
-        if found not in options:
-            self.fail(f"unexpected {self.token.value or 'end'!r}", options)
-        self.next()
-        return found
+    def _slot(self, slot: Slot, at: int) -> tuple[Any, int] | None:
+        if slot.kind == "predicate":
+            return self._predicate(at, slot.stops)
+        if slot.kind in _READERS:
+            return _READERS[slot.kind](self, at)
+        options = slot.kind.upper().split("|")
+        return (self.tokens[at].upper.lower(), at + 1) if self._is_one(at, options) else None
 
-    def skip_mark(self, mark: str) -> bool:
-        if self.token.kind == "mark" and self.token.value == mark:
-            self.next()
+    # -- kinds ------------------------------------------------------------------------------------
+
+    def _is_one(self, at: int, options: Sequence[str]) -> bool:
+        if self.tokens[at].upper in options:
             return True
+        self.miss(at, options)
         return False
 
-    def expect_mark(self, mark: str) -> None:
-        if not self.skip_mark(mark):
-            self.fail(f"expected {mark!r}, found {self.token.value or 'the end'!r}", [mark])
+    def _mark(self, at: int, mark: str) -> bool:
+        if self.tokens[at].is_mark(mark):
+            return True
+        self.miss(at, [mark])
+        return False
 
-    # -- pieces ---------------------------------------------------------------------------------
+    def string(self, at: int) -> tuple[str, int] | None:
+        if self.tokens[at].kind == "string":
+            return self.tokens[at].value, at + 1
+        self.miss(at, ["'text'"], "expected a text in quotes")
+        return None
 
-    def string(self, what: str) -> str:
-        if self.token.kind != "string":
-            self.fail(f"expected {what} in quotes", [f"'{what}'"])
-        return self.next().value
+    def integer(self, at: int) -> tuple[int, int] | None:
+        token = self.tokens[at]
+        if token.kind == "number" and token.value.isdecimal():
+            return int(token.value), at + 1
+        before = self.tokens[at - 1].upper
+        self.miss(at, ["a number"], f"expected a whole number after {before}")
+        return None
 
-    def integer(self, what: str) -> int:
-        if self.token.kind != "number" or not self.token.value.isdecimal():
-            self.fail(f"expected a whole number for {what}", ["a number"])
-        return int(self.next().value)
+    def hours(self, at: int) -> tuple[int, int] | None:
+        amount = self.integer(at)
+        if amount is None or not self._is_one(at + 1, _DAYS):
+            return None
+        days = self.tokens[at + 1].upper.startswith("DAY")
+        return amount[0] * (24 if days else 1), at + 2
 
-    def table(self) -> c.TableName:
-        if self.token.kind == "string":
-            return c.TableName(path=self.next().value)
-        parts = [self._name()]
-        while self.skip_mark("."):
-            parts.append(self._name())
-        if len(parts) > 3:
-            self.fail("a table name has at most three parts", ["'a path'"])
-        return c.TableName(parts=tuple(parts))
-
-    def _name(self) -> str:
-        if self.token.kind not in ("word", "name"):
-            self.fail("expected a table", ["'a path'", "a table name"])
-        return self.next().value
-
-    def names(self) -> tuple[str, ...]:
-        """``(a, b)`` or ``('a', 'b')``."""
-        self.expect_mark("(")
-        found = [self._column()]
-        while self.skip_mark(","):
-            found.append(self._column())
-        self.expect_mark(")")
-        return tuple(found)
-
-    def _column(self) -> str:
-        if self.token.kind not in ("word", "name", "string"):
-            self.fail("expected a column", ["a column name"])
-        parts = [self.next().value]
-        while self.skip_mark("."):
-            parts.append(self.next().value)
-        return ".".join(parts)
-
-    def size(self) -> int:
+    def size(self, at: int) -> tuple[int, int] | None:
         """``1073741824``, ``512M``, ``1G``."""
-        token = self.token
+        token = self.tokens[at]
         digits = token.value.rstrip("KMGTkmgt")
         unit = token.value[len(digits) :].upper()
-        if token.kind not in ("word", "number") or not _is_count(digits) or len(unit) > 1:
-            self.fail("expected a size", ["bytes", "512M", "1G"])
-        self.next()
-        return int(digits) * _SIZES[unit]
+        counted = digits.isascii() and digits.isdecimal() and len(unit) <= 1
+        if token.kind in ("word", "number") and counted:
+            return int(digits) * _SIZES[unit], at + 1
+        self.miss(at, ["bytes", "512M", "1G"], "expected a size")
+        return None
 
-    def hours(self, what: str) -> int:
-        amount = self.integer(what)
-        unit = self.choose("DAYS", "DAY", "HOURS", "HOUR")
-        return amount * 24 if unit.startswith("DAY") else amount
-
-    def where(self, *stops: tuple[str, ...]) -> str | None:
-        """The raw predicate after WHERE, up to one of the stop words."""
-        if not self.accept("WHERE"):
+    def table(self, at: int) -> tuple[TableName, int] | None:
+        if self.tokens[at].kind == "string":
+            self.has_path = True
+            return TableName(path=self.tokens[at].value), at + 1
+        found = self._dotted(at, ("word", "name"), ["'a path'", "a table name"], "a table")
+        if found is not None and len(found[0]) > 3:
+            self.miss(at, ["'a path'"], "a table name has at most three parts")
             return None
-        start, depth = self.token.start, 0
-        while self.token.kind != "end":
-            if depth == 0 and (self.token.value == ";" or any(self.peek(*s) for s in stops)):
+        return None if found is None else (TableName(parts=found[0]), found[1])
+
+    def log(self, at: int) -> tuple[TableName, int] | None:
+        found = self.string(at)
+        return None if found is None else (TableName(path=found[0]), found[1])
+
+    def name(self, at: int) -> tuple[str, int] | None:
+        found = self._dotted(at, ("word", "name"), ["a name"], "a name")
+        return None if found is None else (".".join(found[0]), found[1])
+
+    def column(self, at: int) -> tuple[str, int] | None:
+        kinds = ("word", "name", "string")
+        found = self._dotted(at, kinds, ["a column name"], "a column")
+        return None if found is None else (".".join(found[0]), found[1])
+
+    def _dotted(
+        self, at: int, kinds: Sequence[str], expected: Sequence[str], what: str
+    ) -> tuple[tuple[str, ...], int] | None:
+        parts: list[str] = []
+        while self.tokens[at].kind in kinds:
+            parts.append(self.tokens[at].value)
+            if not self.tokens[at + 1].is_mark("."):
+                return tuple(parts), at + 1
+            at += 2
+        self.miss(at, expected, f"expected {what}")
+        return None
+
+    def names(self, at: int) -> tuple[tuple[str, ...], int] | None:
+        """``(a, b)`` or ``('a', 'b')``."""
+        found = self._listed(at, self.column)
+        return None if found is None else (tuple(found[0]), found[1])
+
+    def pairs(self, at: int) -> tuple[dict[str, str], int] | None:
+        """``('a' = 'b', c = 'd')``."""
+        found = self._listed(at, self._pair)
+        return None if found is None else (dict(found[0]), found[1])
+
+    def _pair(self, at: int) -> tuple[tuple[str, str], int] | None:
+        key = self.column(at)
+        if key is None or not self._mark(key[1], "="):
+            return None
+        value = self.tokens[key[1] + 1]
+        if value.kind in ("mark", "end", "marker"):
+            self.miss(key[1] + 1, ["'value'"], "expected a value")
+            return None
+        return (key[0], value.value), key[1] + 2
+
+    def _listed(
+        self, at: int, one: Callable[[int], tuple[Any, int] | None]
+    ) -> tuple[list[Any], int] | None:
+        found: list[Any] = []
+        mark = "("
+        while self._mark(at, mark):
+            item = one(at + 1)
+            if item is None:
+                return None
+            found.append(item[0])
+            at, mark = item[1], ","
+            if self.tokens[at].is_mark(")"):
+                return found, at + 1
+        self.miss(at, [")"] if found else [])
+        return None
+
+    def _predicate(self, at: int, stops: Sequence[tuple[str, ...]]) -> tuple[str, int] | None:
+        """The raw text up to the words of a following clause, outside of brackets."""
+        first, depth = at, 0
+        while self.tokens[at].kind != "end":
+            words = tuple(t.upper for t in self.tokens[at : at + 2])
+            stopped = any(words[: len(stop)] == stop for stop in stops)
+            if depth == 0 and (self.tokens[at].is_mark(";") or stopped):
                 break
-            if self.token.kind == "mark":
-                depth += {"(": 1, ")": -1}.get(self.token.value, 0)
-            self.next()
-        end = self.tokens[self.at - 1].end if self.at else start
-        predicate = self.text[start:end].strip() if end > start else ""
-        if not predicate:
-            self.fail("WHERE needs a predicate", ["a predicate"])
-        return predicate
-
-    # -- statements -----------------------------------------------------------------------------
-
-    def statement(self) -> c.Command:
-        first = self.token.upper
-        handler = _STATEMENTS.get(first)
-        if handler is None:
-            self.fail("not a command of indextables", sorted(_STATEMENTS))
-            raise AssertionError
-        self.next()
-        return handler(self)
-
-    def ours(self) -> None:
-        if self.token.upper not in _OURS:
-            self.fail(f"expected INDEXTABLES, found {self.token.value!r}", ["INDEXTABLES"])
-        self.next()
-
-    def merge(self) -> c.Command:
-        self.expect("SPLITS")
-        table = self.table()
-        stops = (("TARGET", "SIZE"), ("MAX", "DEST"), ("MAX", "SOURCE"), ("PRECOMMIT",))
-        where = self.where(*stops)
-        size = self.size() if self.accept("TARGET", "SIZE") else None
-        dest = self.integer("MAX DEST SPLITS") if self.accept("MAX", "DEST", "SPLITS") else None
-        source = None
-        if self.accept("MAX", "SOURCE", "SPLITS", "PER", "MERGE"):
-            source = self.integer("MAX SOURCE SPLITS PER MERGE")
-        return c.MergeSplits(table, where, size, dest, source, self.accept("PRECOMMIT"))
-
-    def purge(self) -> c.Command:
-        self.expect("INDEXTABLE")
-        table = self.table()
-        older = self.hours("OLDER THAN") if self.accept("OLDER", "THAN") else None
-        log = None
-        if self.accept("TRANSACTION", "LOG", "RETENTION"):
-            log = self.hours("TRANSACTION LOG RETENTION")
-        return c.Purge(table, older, log, self.accept("DRY", "RUN"))
-
-    def drop(self) -> c.Command:
-        if self.accept("INDEX"):
-            self.accept("IF", "EXISTS")
-            if not self.peek("ON"):
-                self._name()
-            self.expect("ON")
-            return c.DropIndex(self.table(), self.names())
-        self.ours()
-        self.expect("PARTITIONS", "FROM")
-        table = self.table()
-        where = self.where()
-        if where is None:
-            self.fail("DROP PARTITIONS needs WHERE", ["WHERE"])
-        return c.DropPartitions(table, where or "")
-
-    def checkpoint(self) -> c.Command:
-        self.ours()
-        return c.Checkpoint(self.table())
-
-    def compact(self) -> c.Command:
-        self.ours()
-        return c.Checkpoint(self.table(), compact=True)
-
-    def truncate(self) -> c.Command:
-        if self.accept("TABLE"):
-            return c.Truncate(self.table())
-        self.ours()
-        self.expect("TIME", "TRAVEL")
-        return c.TruncateTimeTravel(self.table(), self.accept("DRY", "RUN"))
-
-    def repair(self) -> c.Command:
-        self.expect("INDEXFILES", "TRANSACTION", "LOG")
-        source = self.string("the log to repair")
-        self.expect("AT", "LOCATION")
-        return c.RepairLog(source, self.string("the place of the repaired log"))
-
-    def index(self) -> c.Command:
-        if self.choose("CROSSREFERENCES", "SPLITS") == "SPLITS":
-            return self._index_splits()
-        self.expect("FOR")
-        table = self.table()
-        stops = (("FILTER", "TYPE"), ("FORCE", "REBUILD"), ("MAX", "XREF"), ("DRY", "RUN"))
-        where = self.where(*stops)
-        kind = self.choose("FUSE8", "FUSE16").lower() if self.accept("FILTER", "TYPE") else None
-        force = self.accept("FORCE", "REBUILD")
-        most = self.integer("MAX XREF BUILDS") if self.accept("MAX", "XREF", "BUILDS") else None
-        return c.IndexCrossReferences(table, where, kind, force, most, self.accept("DRY", "RUN"))
-
-    def _index_splits(self) -> c.Command:
-        self.expect("FOR")
-        table = self.table()
-        columns = self.names() if self.token.value == "(" else ()
-        where = self.where(("FORCE", "REBUILD"), ("DRY", "RUN"))
-        force = self.accept("FORCE", "REBUILD")
-        return c.IndexSplits(table, columns, where, force, self.accept("DRY", "RUN"))
-
-    def describe(self) -> c.Command:
-        self.ours()
-        kind = self.choose(*_DESCRIBE)
-        return _DESCRIBE[kind](self)
-
-    def describe_log(self) -> c.Command:
-        self.expect("LOG")
-        table = self.table()
-        everything = self.accept("INCLUDE", "ALL")
-        xrefs = self.accept("XREFS")
-        limit = self.integer("LIMIT") if self.accept("LIMIT") else None
-        return c.DescribeLog(table, everything, xrefs, limit)
-
-    def describe_sizes(self) -> c.Command:
-        self.expect("SIZES")
-        return c.DescribeComponentSizes(self.table(), self.where())
-
-    def describe_stats(self) -> c.Command:
-        self.expect("COVERAGE")
-        return c.DescribeStatsCoverage(self.table())
-
-    def describe_disk(self) -> c.Command:
-        self.expect("CACHE")
-        return c.DescribeDiskCache()
-
-    def describe_storage(self) -> c.Command:
-        self.expect("STATS")
-        return c.DescribeStorageStats()
-
-    def invalidate(self) -> c.Command:
-        self.ours()
-        self.expect("TRANSACTION", "LOG", "CACHE")
-        return c.InvalidateCache(self.table() if self.accept("FOR") else None)
-
-    def flush(self) -> c.Command:
-        self.ours()
-        kind = self.choose("DISK", "SEARCHER")
-        self.expect("CACHE")
-        return c.FlushDiskCache() if kind == "DISK" else c.FlushSearcherCache()
-
-    def prewarm(self) -> c.Command:
-        self.ours()
-        self.expect("CACHE")
-        table = self.table()
-        segments = self.names() if self.accept("FOR", "SEGMENTS") else ()
-        fields = self.names() if self.accept("ON", "FIELDS") else ()
-        parallelism = None
-        if self.accept("WITH", "PERWORKER", "PARALLELISM", "OF"):
-            parallelism = self.integer("PARALLELISM")
-        where = self.where(("ASYNC", "MODE"))
-        upper = tuple(s.upper() for s in segments)
-        return c.Prewarm(table, upper, fields, parallelism, where, self.accept("ASYNC", "MODE"))
-
-    def delete(self) -> c.Command:
-        self.expect("FROM")
-        table = self.table()
-        where = self.where()
-        if where is None:
-            self.fail(
-                "DELETE needs WHERE; all rows go with TRUNCATE TABLE or WHERE TRUE", ["WHERE"]
-            )
-        return c.Delete(table, where or "")
-
-    def restore(self) -> c.Command:
-        if self.token.upper in _OURS:
-            self.next()
-        table = self.table()
-        self.expect("TO")
-        if self.choose("VERSION", "TIMESTAMP") == "VERSION":
-            self.accept("AS", "OF")
-            return c.Restore(table, version=self.integer("VERSION"))
-        self.accept("AS", "OF")
-        return c.Restore(table, timestamp=self.string("a timestamp"))
-
-    def doctor(self) -> c.Command:
-        if self.token.upper in _OURS:
-            self.next()
-        return c.Doctor(self.table())
-
-    def alter(self) -> c.Command:
-        self.expect("TABLE")
-        table = self.table()
-        self.expect("SET", "TBLPROPERTIES")
-        self.expect_mark("(")
-        found: dict[str, str] = {}
-        while True:
-            key = self._column()
-            self.expect_mark("=")
-            found[key] = self.next().value
-            if not self.skip_mark(","):
-                break
-        self.expect_mark(")")
-        return c.SetProperties(table, found)
-
-    def create(self) -> c.Command:
-        self.expect("INDEX")
-        name = None if self.peek("ON") else self._name()
-        self.expect("ON")
-        return c.CreateIndex(self.table(), self.names(), name)
-
-    def reindex(self) -> c.Command:
-        table = self.table()
-        columns: tuple[str, ...] = ()
-        if self.accept("ON"):
-            self.accept("DATA")
-            columns = self.names()
-        return c.Reindex(table, columns)
+            if self.tokens[at].kind == "mark":
+                depth += {"(": 1, ")": -1}.get(self.tokens[at].text, 0)
+            at += 1
+        if at == first:
+            self.miss(at, ["a predicate"], "WHERE needs a predicate")
+            return None
+        return self.text[self.tokens[first].start : self.tokens[at - 1].end].strip(), at
 
 
-_STATEMENTS: dict[str, Callable[[_Parser], c.Command]] = {
-    "MERGE": _Parser.merge,
-    "PURGE": _Parser.purge,
-    "DROP": _Parser.drop,
-    "CHECKPOINT": _Parser.checkpoint,
-    "COMPACT": _Parser.compact,
-    "TRUNCATE": _Parser.truncate,
-    "REPAIR": _Parser.repair,
-    "INDEX": _Parser.index,
-    "DESCRIBE": _Parser.describe,
-    "INVALIDATE": _Parser.invalidate,
-    "FLUSH": _Parser.flush,
-    "PREWARM": _Parser.prewarm,
-    "DELETE": _Parser.delete,
-    "RESTORE": _Parser.restore,
-    "DOCTOR": _Parser.doctor,
-    "ALTER": _Parser.alter,
-    "CREATE": _Parser.create,
-    "REINDEX": _Parser.reindex,
-}
-_DESCRIBE: dict[str, Callable[[_Parser], c.Command]] = {
-    "STATE": lambda p: c.DescribeState(p.table()),
-    "TRANSACTION": _Parser.describe_log,
-    "COMPONENT": _Parser.describe_sizes,
-    "STATS": _Parser.describe_stats,
-    "INDEXES": lambda p: c.DescribeIndexes(p.table()),
-    "ENVIRONMENT": lambda p: c.DescribeEnvironment(),
-    "DISK": _Parser.describe_disk,
-    "STORAGE": _Parser.describe_storage,
+_READERS: dict[str, Callable[[_Match, int], tuple[Any, int] | None]] = {
+    "table": _Match.table,
+    "log": _Match.log,
+    "string": _Match.string,
+    "int": _Match.integer,
+    "hours": _Match.hours,
+    "size": _Match.size,
+    "name": _Match.name,
+    "names": _Match.names,
+    "pairs": _Match.pairs,
 }

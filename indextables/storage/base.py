@@ -89,6 +89,11 @@ class Store(ABC):
         self.uri = uri
         self._options = dict(options or {})
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What it was opened with, as ``open_store`` takes it."""
+        return self._options
+
     # -- reading --------------------------------------------------------------------------------
 
     @abstractmethod

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from indextables.config import Config
 from indextables.errors import CommitConflictError, CommitFailedError, IndexTablesError
@@ -229,8 +228,3 @@ class XRefBuildManager:
 
 
 _BUILT = ("created", "rebuilt")
-
-
-def as_rows(results: Sequence[XRefBuildResult]) -> list[dict[str, Any]]:
-    """Results as plain dictionaries, for tables and JSON."""
-    return [{name: getattr(r, name) for name in r.__slots__} for r in results]

@@ -24,12 +24,12 @@ from indextables import maintenance
 from indextables.config import Config
 from indextables.errors import CommitConflictError, IndexTablesError, MaintenanceError
 from indextables.log.log import TransactionLog
-from indextables.sql import commands as c
-from indextables.sql.executor import Session, run_command
-from indextables.sql.parser import parse
+from indextables.sql.executor import Session, run_statement
+from indextables.sql.parser import TableName, parse
 from indextables.storage.base import Store, open_store
 from indextables.storage.testing import CrashError
 from indextables.storage.wrapped import Call, WrappedStore
+from indextables.verbs import Target
 
 Rows = dict[int, str]
 OPTIONS = {
@@ -167,7 +167,7 @@ def table(template: Callable[[bool], Path], tmp_path: Path) -> Callable[..., str
 
 def run(verb: Verb, path: str, store: Store | None = None) -> pa.Table:
     session = _Session(store)
-    return run_command(parse(verb.text.format(f"'{path}'")), session)
+    return run_statement(parse(verb.text.format(f"'{path}'")), session)
 
 
 class _Session(Session):
@@ -175,10 +175,11 @@ class _Session(Session):
         super().__init__(None, None, OPTIONS)
         self.store = store
 
-    def log(self, name: c.TableName) -> TransactionLog:
+    def target(self, name: TableName | None) -> Target:
+        assert name is not None
         log = TransactionLog.open(self.path(name), config=self.config, store=self.store)
         log.invalidate_cache()
-        return log
+        return Target.of(log)
 
 
 def rows(path: str, version: int | None = None) -> Rows:

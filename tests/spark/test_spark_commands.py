@@ -11,9 +11,10 @@ import pytest
 
 import indextables
 from indextables.spark.sql.rewrite import COMMANDS
-from indextables.sql import execute, executor
-from indextables.sql.parser import _STATEMENTS, parse
+from indextables.sql import execute
+from indextables.sql.parser import first_words, parse
 from indextables.table import open_table, write_table
+from indextables.verbs import REGISTRY
 
 STATEMENTS = (
     "DESCRIBE INDEXTABLES STATE {t}",
@@ -38,12 +39,15 @@ STATEMENTS = (
     "DROP INDEXTABLES PARTITIONS FROM {t} WHERE k = '1'",
     "RESTORE {t} TO VERSION 1",
     "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'us')",
+    "ALTER TABLE {t} UNSET TBLPROPERTIES ('team')",
     "CHECKPOINT INDEXTABLES {t}",
+    "COMPACT INDEXTABLES {t}",
     "TRUNCATE INDEXTABLES TIME TRAVEL {t} DRY RUN",
     "PURGE INDEXTABLE {t} DRY RUN",
     "DOCTOR {t}",
     "TRUNCATE TABLE {t}",
     "DESCRIBE INDEXTABLES ENVIRONMENT",
+    "TRUNCATE TABLE {t} DRY RUN",
     "REPAIR INDEXFILES TRANSACTION LOG '{p}/_transaction_log' AT LOCATION '{p}2/_transaction_log'",
 )
 
@@ -71,9 +75,9 @@ def test_command(spark: Any, places: tuple[str, str], statement: str) -> None:
 
 
 def test_every_verb_is_asked() -> None:
-    asked = {type(parse(s.format(t="'t'", p="p"))) for s in STATEMENTS}
-    assert asked == set(executor._VERBS)
-    assert {word.lower() for word in _STATEMENTS} == set(COMMANDS)
+    asked = {type(parse(s.format(t="'t'", p="p")).verb) for s in STATEMENTS}
+    assert asked == set(REGISTRY)
+    assert {word.lower() for word in first_words()} == set(COMMANDS)
 
 
 def test_the_rows_changed(spark: Any, tmp_path: Path) -> None:

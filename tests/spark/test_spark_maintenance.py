@@ -172,7 +172,7 @@ def test_cross_references_leave_out_what_no_task_can_read(
     victim = next(iter(TransactionLog.open(path).snapshot().files()))
     (Path(path) / victim.path).write_bytes(b"no split")
     rows = index_cross_references(TransactionLog.open(path), spark=spark)
-    assert sum(row["source_splits_count"] for row in rows) == SPLITS - 1
+    assert sum(row.source_splits_count for row in rows) == SPLITS - 1
     covered = indextables.open(path).xrefs()[0].source_split_paths
     assert victim.path not in covered
 

@@ -136,9 +136,13 @@ class Bridge:
         return {}
 
     def _alter(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from indextables.spark.driver.altering import set_properties
+        from indextables import verbs
 
-        set_properties(SHARED.log(Request(body).access), body["set"])
+        on = verbs.Target.of(SHARED.log(Request(body).access))
+        if body["set"]:
+            verbs.invoke(verbs.SetProperties(body["set"]), on)
+        if body["unset"]:
+            verbs.invoke(verbs.UnsetProperties(body["unset"]), on)
         return {}
 
     # -- scans ----------------------------------------------------------------------------------
@@ -217,7 +221,7 @@ class Bridge:
         session = self.sessions.get(body.get("key", ""))
         if session is not None and sqlfunctions.BUCKETS in text.lower():
             sqlfunctions.register_buckets(session)
-        if sqltext.is_command(text):
+        if sqltext.is_command(text, session):
             return {"command": True}
         return {"sql": sqltext.rewritten(text)}
 

@@ -41,7 +41,7 @@ def _rewrite_sql(spark: Any) -> None:
 
     @functools.wraps(plain)
     def sql(sqlQuery: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
-        if sqltext.is_command(sqlQuery):
+        if sqltext.is_command(sqlQuery, spark):
             return spark.createDataFrame(sqltext.commands().execute(sqlQuery, spark=spark))
         return plain(sqltext.rewritten(sqlQuery), *args, **kwargs)
 

@@ -28,10 +28,9 @@ def java_pattern() -> str:
     return rf"{calls}|indextables_|{commands}"
 
 
-def is_command(text: str) -> bool:
-    """Is this one of our maintenance commands?"""
-    found = getattr(commands(), "is_command", None)
-    return bool(found and found(text))
+def is_command(text: str, spark: Any = None) -> bool:
+    """Is this one of our maintenance commands, for a table this session knows?"""
+    return bool(commands().is_command(text, spark))
 
 
 def commands() -> Any:

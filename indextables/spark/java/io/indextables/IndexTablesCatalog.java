@@ -139,13 +139,17 @@ public class IndexTablesCatalog implements StagingTableCatalog {
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
         ObjectNode request = request(ident);
         ObjectNode set = request.putObject("set");
+        ArrayNode unset = request.putArray("unset");
         for (int i = 0; i < changes.length; i++) {
-            if (!(changes[i] instanceof TableChange.SetProperty)) {
+            if (changes[i] instanceof TableChange.SetProperty) {
+                TableChange.SetProperty change = (TableChange.SetProperty) changes[i];
+                set.put(change.property(), change.value());
+            } else if (changes[i] instanceof TableChange.RemoveProperty) {
+                unset.add(((TableChange.RemoveProperty) changes[i]).property());
+            } else {
                 throw new UnsupportedOperationException(
-                    "indextables: only ALTER TABLE ... SET TBLPROPERTIES is supported");
+                    "indextables: ALTER TABLE can only SET and UNSET TBLPROPERTIES");
             }
-            TableChange.SetProperty change = (TableChange.SetProperty) changes[i];
-            set.put(change.property(), change.value());
         }
         Bridge.ask("alter", request);
         return loadTable(ident);

@@ -1,0 +1,127 @@
+"""The verbs as commands, derived from their classes: arguments and options from the fields.
+
+A required field is an argument, one with a default an option. Its kind is that of the grammar. A
+command of two words belongs to a group. What a screen needs beyond that (an exit code, a summary)
+is written out in ``cli.commands``; such names are left alone here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field
+from typing import Any
+
+import click
+
+from indextables.cli.app import Command, Context, Group, cli, pairs
+from indextables.verbs import REGISTRY, Target, Verb, as_table, invoke
+from indextables.verbs.grammar import slots
+
+GROUPS = {
+    "cache": "Caches of this machine.",
+    "index": "Column indexes: value to row numbers.",
+    "properties": "Properties of a table, and its protocol.",
+    "xref": "Cross-references: which splits hold a term.",
+}
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]
+    """``512M``, ``1G`` or bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from indextables.config import parse_size
+
+        try:
+            return parse_size(value)
+        except ValueError:
+            self.fail(f"'{value}' is not a size", param, ctx)
+
+
+def _listed(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [part.strip() for part in value.split(",")]
+
+
+TYPES: dict[str, Any] = {"int": int, "hours": int, "size": Size()}
+METAVARS = {"predicate": "PREDICATE", "names": "NAMES", "pairs": "KEY=VALUE", "size": "SIZE"}
+
+
+def run(obj: Context, verb: Verb[Any], path: str | None = None) -> Any:
+    """The rows of a verb; a name is never spelled as SQL and read again."""
+    return as_table(verb, result(obj, verb, path))
+
+
+def result(obj: Context, verb: Verb[Any], path: str | None = None) -> Any:
+    """What a verb returns."""
+    from indextables.config import Config
+
+    config = Config.of(obj.settings)
+    return invoke(verb, Target(path, config=config, storage_options=obj.storage_options))
+
+
+def command(kind: type[Verb[Any]]) -> click.Command:
+    """The command of a verb."""
+
+    @click.pass_obj
+    def call(obj: Context, /, path: str | None = None, **given: Any) -> None:
+        values = {name: value for name, value in given.items() if value is not None}
+        obj.emit_table(run(obj, kind(**values), path))
+
+    params: list[click.Parameter] = []
+    kinds = slots(kind.SQL)
+    if "table" in kinds:
+        shown = "SOURCE" if kinds["table"] == "log" else "PATH"
+        params.append(
+            click.Argument(["path"], required="[FOR {table" not in kind.SQL, metavar=shown)
+        )
+    for field in kind.parameters():
+        if field.metadata["shell"]:
+            params.append(_parameter(field, kinds.get(field.name, "flag")))
+    return Command(kind.CLI.split()[-1], callback=call, params=params, help=kind.__doc__)
+
+
+def _parameter(field: Field[Any], kind: str) -> click.Parameter:
+    required = field.default is MISSING
+    if required or field.metadata["argument"]:
+        many = kind in ("names", "pairs")
+        return click.Argument(
+            [field.name],
+            required=required,
+            nargs=-1 if many else 1,
+            type=TYPES.get(kind),
+            callback=pairs if kind == "pairs" else None,
+            metavar=METAVARS.get(kind),
+        )
+    return _option(field, kind)
+
+
+def _option(field: Field[Any], kind: str) -> click.Option:
+    name = "--" + field.name.replace("_", "-")
+    doc = field.metadata["doc"]
+    if kind == "flag":
+        both = f"{name}/--no-{name[2:]}" if field.default else name
+        return click.Option([both, field.name], is_flag=True, default=field.default, help=doc)
+    kinds = click.Choice(kind.split("|")) if "|" in kind else TYPES.get(kind)
+    as_list: Callable[..., Any] | None = _listed if kind == "names" else None
+    return click.Option(
+        [name, field.name], type=kinds, help=doc, callback=as_list, metavar=METAVARS.get(kind)
+    )
+
+
+def group(name: str) -> click.Group:
+    """A group of commands, made when it is first asked for."""
+    known = cli.commands.get(name)
+    if not isinstance(known, click.Group):
+        known = Group(name, help=GROUPS[name])
+        cli.add_command(known)
+    return known
+
+
+def add_commands() -> None:
+    """Add what is not written out already."""
+    for kind in REGISTRY:
+        *first, last = kind.CLI.split()
+        home = group(first[0]) if first else cli
+        if last not in home.commands:
+            home.add_command(command(kind))

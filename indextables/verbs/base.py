@@ -1,0 +1,223 @@
+"""What a verb is: a frozen dataclass that is written once and called three ways.
+
+Its fields are its parameters, with their defaults and help. ``SQL`` is its grammar (see
+``verbs.grammar``), ``CLI`` its name on the command line, ``METHOD`` its name on ``Table``; all
+three ways are derived from the class and none of them repeats it. ``apply`` does the work on a
+``Target`` and returns a typed result, ``COLUMNS`` names the columns of its rows, and ``MUTATES``
+says whether the protocol gate stands before it.
+
+The modules of this package import nothing heavy, since the command line reads them to start: what
+does the work is imported in ``apply``, and ``COLUMNS`` is the place of a schema, not the schema.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    dataclass_transform,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.config import Config
+    from indextables.log.log import TransactionLog
+    from indextables.maintenance.rewrite import Runner
+
+P = ParamSpec("P")
+R = TypeVar("R")
+V = TypeVar("V", bound=type)
+
+REGISTRY: list[type[Verb[Any]]] = []
+"""Every verb."""
+
+
+class Target:
+    """What a verb works on: a table (or none), its settings and the Spark session (or none)."""
+
+    def __init__(
+        self,
+        path: str | None = None,
+        *,
+        config: Config | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        spark: Any = None,
+        log: TransactionLog | None = None,
+    ) -> None:
+        self.path = path
+        self.storage_options = storage_options
+        self.spark = spark
+        self._config = config
+        self._given = log
+
+    @classmethod
+    def of(cls, log: TransactionLog) -> Target:
+        """A table that is open already."""
+        options = log.store.options
+        return cls(log.path, config=log.config, storage_options=options, log=log)
+
+    @property
+    def is_open(self) -> bool:
+        return self._given is not None
+
+    @property
+    def config(self) -> Config:
+        from indextables.config import Config
+
+        return self._config if self._config is not None else Config()
+
+    @cached_property
+    def log(self) -> TransactionLog:
+        """The table's log, opened when it is first asked for."""
+        from indextables.log.log import TransactionLog
+
+        if self._given is not None:
+            return self._given
+        return TransactionLog.open(
+            self.path or "", storage_options=self.storage_options, config=self.config
+        )
+
+    def runner(self, spark: Any = None) -> Runner | None:
+        """What runs rewrites on Spark; ``None`` where they run in this process."""
+        session = spark if spark is not None else self.spark
+        if session is None or not hasattr(session, "_jsparkSession"):
+            return None
+        from indextables.maintenance.rewrite import run_on_spark
+
+        return run_on_spark(session)
+
+
+class Verb(Generic[R]):
+    """Base of every verb; ``R`` is what it returns."""
+
+    SQL: ClassVar[str]
+    CLI: ClassVar[str]
+    METHOD: ClassVar[str]
+    COLUMNS: ClassVar[str]
+    MUTATES: ClassVar[bool] = False
+    BY_NAME: ClassVar[bool] = False
+    """Is it ours also for a table of the catalog, where Spark would only change its catalog?"""
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+    """What is said when a word of the grammar is missing, where the word alone says too little."""
+
+    def apply(self, on: Target) -> R:
+        """Do it."""
+        raise NotImplementedError
+
+    def gate(self, on: Target) -> None:
+        """May this release write the table? Asked before anything else is done."""
+        from indextables.log.commit.gate import require_writable
+
+        require_writable(on.log)
+
+    @classmethod
+    def schema(cls) -> pa.Schema:
+        """The columns of its rows."""
+        module, _, name = cls.COLUMNS.partition(":")
+        found = getattr(import_module(f"indextables.{module}"), name)
+        return getattr(found, "COLUMNS", found)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first sentence of its description."""
+        return (cls.__doc__ or "").split("\n\n")[0].strip()
+
+    @classmethod
+    def parameters(cls) -> Iterator[dataclasses.Field[Any]]:
+        """The fields that SQL and the command line may set."""
+        found = dataclasses.fields(cls)  # type: ignore[arg-type]
+        return (f for f in found if not f.metadata.get("hidden"))
+
+    @classmethod
+    def takes_table(cls) -> bool:
+        return "{table" in cls.SQL
+
+
+def parameter(
+    *, doc: str, default: Any = dataclasses.MISSING, argument: bool = False, shell: bool = True
+) -> Any:
+    """A field with its help; ``argument``: not an option of the command line though it may be left
+    out, ``shell``: is it there at all?"""
+    facts = {"doc": doc, "argument": argument, "shell": shell}
+    return dataclasses.field(default=default, metadata=facts)
+
+
+def hidden(*, default: Any) -> Any:
+    """A field for callers in Python only: a session, settings, a clock."""
+    return dataclasses.field(default=default, metadata={"hidden": True}, repr=False)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter, hidden))
+def verb(cls: V) -> V:
+    """Makes a class a verb and puts it into the registry."""
+    dataclasses.dataclass(frozen=True)(cls)
+    REGISTRY.append(cls)
+    return cls
+
+
+def invoke(command: Verb[R], on: Target) -> R:
+    """Run a verb: the protocol gate first, where it changes a table."""
+    if command.MUTATES:
+        command.gate(on)
+    return command.apply(on)
+
+
+def as_table(command: Verb[Any], result: Any) -> pa.Table:
+    """The rows of a result, in the columns the verb promises."""
+    import pyarrow as pa
+
+    from indextables.maintenance.rows import as_dict
+
+    if isinstance(result, pa.Table):
+        return result
+    rows = result if isinstance(result, list) else [result]
+    return pa.Table.from_pylist([as_dict(row) for row in rows], schema=command.schema())
+
+
+class HasLog(Protocol):
+    """What verbs are methods of."""
+
+    log: TransactionLog
+
+
+def method(made: Callable[P, Verb[R]]) -> Callable[Concatenate[Any, P], R]:
+    """A verb as a method of a table: the signature of its class, the type of its result."""
+    kind: type[Verb[Any]] = made  # type: ignore[assignment]
+
+    def call(self: HasLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return invoke(made(*args, **kwargs), Target.of(self.log))
+
+    own = inspect.signature(made)
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    answer = _return_type(kind)
+    call.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[me, *own.parameters.values()], return_annotation=answer
+    )
+    call.__name__, call.__qualname__, call.__doc__ = (
+        kind.METHOD,
+        f"Table.{kind.METHOD}",
+        _help(kind),
+    )
+    return call
+
+
+def _return_type(kind: type[Verb[Any]]) -> Any:
+    return kind.apply.__annotations__.get("return", "Any")
+
+
+def _help(kind: type[Verb[Any]]) -> str:
+    """The description with a line for each parameter, for ``help()``."""
+    lines = [f"{f.name}: {f.metadata['doc']}" for f in kind.parameters()]
+    return "\n\n".join(filter(None, [inspect.cleandoc(kind.__doc__ or ""), "\n".join(lines)]))

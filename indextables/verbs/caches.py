@@ -1,0 +1,100 @@
+"""Verbs for the caches of this machine and of Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from indextables.verbs.base import Target, Verb, hidden, parameter, verb
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@verb
+class DescribeDiskCache(Verb["pa.Table"]):
+    """The disk cache of this process."""
+
+    SQL = "DESCRIBE INDEXTABLES DISK CACHE"
+    CLI, METHOD = "cache disk", "disk_cache"
+    COLUMNS = "maintenance.describe:DISK_CACHE_COLUMNS"
+
+    def apply(self, on: Target) -> pa.Table:
+        from indextables.maintenance.describe import disk_cache
+
+        return disk_cache(on.config)
+
+
+@verb
+class InvalidateCache(Verb["pa.Table"]):
+    """Forget cached log state, of one table or of all."""
+
+    SQL = "INVALIDATE INDEXTABLES TRANSACTION LOG CACHE [FOR {table}]"
+    CLI, METHOD = "cache invalidate", "invalidate_cache"
+    COLUMNS = "maintenance.describe:INVALIDATE_COLUMNS"
+
+    def apply(self, on: Target) -> pa.Table:
+        from indextables.maintenance.describe import invalidate_cache
+
+        return invalidate_cache(None if on.path is None else on.log)
+
+
+@verb
+class FlushDiskCache(Verb["pa.Table"]):
+    """Delete everything the disk cache holds."""
+
+    SQL = "FLUSH INDEXTABLES DISK CACHE"
+    CLI, METHOD = "cache flush-disk", "flush_disk_cache"
+    COLUMNS = "maintenance.describe:FLUSH_DISK_COLUMNS"
+
+    def apply(self, on: Target) -> pa.Table:
+        from indextables.maintenance.describe import flush_disk_cache
+
+        return flush_disk_cache(on.config)
+
+
+@verb
+class FlushSearcherCache(Verb["pa.Table"]):
+    """Forget open splits and loaded cross-references."""
+
+    SQL = "FLUSH INDEXTABLES SEARCHER CACHE"
+    CLI, METHOD = "cache flush-searcher", "flush_searcher_cache"
+    COLUMNS = "maintenance.describe:FLUSH_COLUMNS"
+
+    def apply(self, on: Target) -> pa.Table:
+        from indextables.maintenance.describe import flush_searcher_cache
+
+        return flush_searcher_cache()
+
+
+@verb
+class Prewarm(Verb["pa.Table"]):
+    """Read the asked parts of every split once, so that they are cached."""
+
+    SQL = (
+        "PREWARM INDEXTABLES CACHE {table} [FOR SEGMENTS {segments:names}] "
+        "[ON FIELDS {fields:names}] [WITH PERWORKER PARALLELISM OF {parallelism:int}] "
+        "[WHERE {where:predicate}] [{asynchronous:ASYNC MODE}]"
+    )
+    CLI, METHOD = "cache prewarm", "prewarm"
+    COLUMNS = "maintenance.prewarm:PREWARM_COLUMNS"
+
+    segments: Sequence[str] = parameter(default=(), doc="Parts of a split, such as TERM_DICT.")
+    fields: Sequence[str] = parameter(default=(), doc="Columns.")
+    parallelism: int | None = parameter(default=None, doc="Splits at once in each worker.")
+    where: Any = parameter(default=None, doc="Predicate on partition columns.")
+    asynchronous: bool = parameter(default=False, doc="Do not wait for it.")
+    spark: Any = hidden(default=None)
+
+    def apply(self, on: Target) -> pa.Table:
+        from indextables.maintenance.prewarm import prewarm
+
+        return prewarm(
+            on.log,
+            segments=[segment.upper() for segment in self.segments],
+            fields=self.fields,
+            parallelism=self.parallelism,
+            where=self.where,
+            asynchronous=self.asynchronous,
+            spark=on.spark if self.spark is None else self.spark,
+        )

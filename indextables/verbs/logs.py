@@ -1,0 +1,105 @@
+"""Verbs that work on the log: checkpoints, old versions, repair, properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from indextables import maintenance
+from indextables.verbs.base import Target, Verb, parameter, verb
+
+if TYPE_CHECKING:
+    from indextables.maintenance.properties import PropertiesResult
+    from indextables.maintenance.rows import CheckpointResult, RepairResult, TruncateResult
+
+
+@verb
+class Checkpoint(Verb["CheckpointResult"]):
+    """Write a checkpoint of the newest version."""
+
+    SQL = "CHECKPOINT INDEXTABLES {table}"
+    CLI = METHOD = "checkpoint"
+    COLUMNS = "maintenance.rows:CheckpointResult"
+    MUTATES = True
+
+    def apply(self, on: Target) -> CheckpointResult:
+        return maintenance.checkpoint(on.log)
+
+
+@verb
+class Compact(Verb["CheckpointResult"]):
+    """Write a checkpoint with its manifests rewritten."""
+
+    SQL = "COMPACT INDEXTABLES {table}"
+    CLI = METHOD = "compact"
+    COLUMNS = "maintenance.rows:CheckpointResult"
+    MUTATES = True
+
+    def apply(self, on: Target) -> CheckpointResult:
+        return maintenance.checkpoint(on.log, compact=True)
+
+
+@verb
+class TruncateTimeTravel(Verb["TruncateResult"]):
+    """Forget old versions of the log; the newest stays."""
+
+    SQL = "TRUNCATE INDEXTABLES TIME TRAVEL {table} [{dry_run:DRY RUN}]"
+    CLI, METHOD = "truncate-time-travel", "truncate_time_travel"
+    COLUMNS = "maintenance.rows:TruncateResult"
+    MUTATES = True
+
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+
+    def apply(self, on: Target) -> TruncateResult:
+        return maintenance.truncate_time_travel(on.log, dry_run=self.dry_run)
+
+
+@verb
+class RepairLog(Verb["RepairResult"]):
+    """Write a fresh log elsewhere, of the splits that still exist; the table is only read."""
+
+    SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:string}"
+    CLI, METHOD = "repair", "repair_log"
+    COLUMNS = "maintenance.rows:RepairResult"
+    MUTATES = True
+
+    location: str = parameter(doc="The repaired log, a folder _transaction_log.")
+
+    def gate(self, on: Target) -> None:
+        """The log may be damaged: ``repair_log`` asks it when it could be read."""
+
+    def apply(self, on: Target) -> RepairResult:
+        source = f"{on.path}/_transaction_log" if on.is_open else on.path or ""
+        return maintenance.repair_log(
+            source, self.location, storage_options=on.storage_options, config=on.config
+        )
+
+
+@verb
+class SetProperties(Verb["PropertiesResult"]):
+    """Set table properties; ``minReaderVersion`` and ``minWriterVersion`` raise the protocol."""
+
+    SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
+    CLI, METHOD = "properties set", "set_properties"
+    COLUMNS = "maintenance.properties:PropertiesResult"
+    MUTATES = BY_NAME = True
+
+    properties: Mapping[str, str] = parameter(doc="Names and values.")
+
+    def apply(self, on: Target) -> PropertiesResult:
+        return maintenance.set_properties(on.log, self.properties)
+
+
+@verb
+class UnsetProperties(Verb["PropertiesResult"]):
+    """Forget table properties; a protocol is never lowered."""
+
+    SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
+    CLI, METHOD = "properties unset", "unset_properties"
+    COLUMNS = "maintenance.properties:PropertiesResult"
+    MUTATES = BY_NAME = True
+
+    names: Sequence[str] = parameter(doc="The properties that go.")
+
+    def apply(self, on: Target) -> PropertiesResult:
+        return maintenance.unset_properties(on.log, self.names)

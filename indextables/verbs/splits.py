@@ -1,0 +1,165 @@
+"""Verbs that change which splits, and so which rows, a table has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from indextables import maintenance
+from indextables.errors import MaintenanceError
+from indextables.verbs.base import Target, Verb, hidden, parameter, verb
+
+if TYPE_CHECKING:
+    from indextables.config import Config
+    from indextables.maintenance.rewrite import Runner
+    from indextables.maintenance.rows import (
+        DeleteResult,
+        DropResult,
+        MergeResult,
+        PurgeResult,
+        RestoreResult,
+    )
+
+
+@verb
+class MergeSplits(Verb["MergeResult"]):
+    """Merge small splits into larger ones."""
+
+    SQL = (
+        "MERGE SPLITS {table} [WHERE {where:predicate}] [TARGET SIZE {target_size:size}] "
+        "[MAX DEST SPLITS {max_dest_splits:int}] "
+        "[MAX SOURCE SPLITS PER MERGE {max_source_splits:int}] [{precommit:PRECOMMIT}]"
+    )
+    CLI = METHOD = "merge"
+    COLUMNS = "maintenance.rows:MergeResult"
+    MUTATES = True
+
+    where: Any = parameter(default=None, doc="Predicate on partition columns.")
+    target_size: int | None = parameter(default=None, doc="Size of a merged split.")
+    max_dest_splits: int | None = parameter(default=None, doc="At most this many merged splits.")
+    max_source_splits: int | None = parameter(default=None, doc="At most this many into one.")
+    precommit: bool = parameter(default=False, doc="Not supported.", shell=False)
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
+
+    def apply(self, on: Target) -> MergeResult:
+        return maintenance.merge_splits(
+            on.log,
+            where=self.where,
+            target_size=self.target_size,
+            max_dest_splits=self.max_dest_splits,
+            max_source_splits=self.max_source_splits,
+            precommit=self.precommit,
+            config=self.config,
+            run=self.run or on.runner(self.spark),
+        )
+
+
+@verb
+class Purge(Verb["PurgeResult"]):
+    """Delete files no readable version needs."""
+
+    SQL = (
+        "PURGE INDEXTABLE {table} [OLDER THAN {older_than_hours:hours}] "
+        "[TRANSACTION LOG RETENTION {log_retention_hours:hours}] [{dry_run:DRY RUN}]"
+    )
+    CLI = METHOD = "purge"
+    COLUMNS = "maintenance.rows:PurgeResult"
+    MUTATES = True
+
+    older_than_hours: int | None = parameter(default=None, doc="Only files older than this.")
+    log_retention_hours: int | None = parameter(default=None, doc="Keep versions this long.")
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+    config: Config | None = hidden(default=None)
+    now_ms: int | None = hidden(default=None)
+
+    def apply(self, on: Target) -> PurgeResult:
+        return maintenance.purge(
+            on.log,
+            older_than_hours=self.older_than_hours,
+            log_retention_hours=self.log_retention_hours,
+            dry_run=self.dry_run,
+            config=self.config,
+            now_ms=self.now_ms,
+        )
+
+
+@verb
+class DropPartitions(Verb["DropResult"]):
+    """Remove the partitions that match."""
+
+    SQL = "DROP INDEXTABLES PARTITIONS FROM {table} WHERE {where:predicate}"
+    CLI, METHOD = "drop-partitions", "drop_partitions"
+    COLUMNS = "maintenance.rows:DropResult"
+    MUTATES = True
+    NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "DROP PARTITIONS needs WHERE"}
+
+    where: Any = parameter(doc="Predicate on partition columns.")
+
+    def apply(self, on: Target) -> DropResult:
+        return maintenance.drop_partitions(on.log, self.where)
+
+
+@verb
+class Delete(Verb["DeleteResult"]):
+    """Delete the rows that match, by rewriting the splits that hold them.
+
+    A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
+    """
+
+    SQL = "DELETE FROM {table} WHERE {where:predicate} [{dry_run:DRY RUN}]"
+    CLI = METHOD = "delete"
+    COLUMNS = "maintenance.rows:DeleteResult"
+    MUTATES = True
+    NEEDS: ClassVar[Mapping[str, str]] = {
+        "WHERE": "DELETE needs WHERE; all rows go with TRUNCATE TABLE or WHERE TRUE"
+    }
+
+    where: Any = parameter(doc="Which rows go.")
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
+
+    def apply(self, on: Target) -> DeleteResult:
+        run = self.run or on.runner(self.spark)
+        return maintenance.delete_rows(
+            on.log, self.where, dry_run=self.dry_run, config=self.config, run=run
+        )
+
+
+@verb
+class Truncate(Verb["DeleteResult"]):
+    """Delete all rows; the table, its schema and its older versions stay."""
+
+    SQL = "TRUNCATE TABLE {table} [{dry_run:DRY RUN}]"
+    CLI = METHOD = "truncate"
+    COLUMNS = "maintenance.rows:DeleteResult"
+    MUTATES = True
+
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+
+    def apply(self, on: Target) -> DeleteResult:
+        return maintenance.truncate_table(on.log, dry_run=self.dry_run)
+
+
+@verb
+class Restore(Verb["RestoreResult"]):
+    """Make the table what it was at a version or moment, as a new version."""
+
+    SQL = (
+        "RESTORE [INDEXTABLES] {table} TO "
+        "(VERSION [AS OF] {version:int} | TIMESTAMP [AS OF] {timestamp:string})"
+    )
+    CLI = METHOD = "restore"
+    COLUMNS = "maintenance.rows:RestoreResult"
+    MUTATES = True
+
+    version: int | None = parameter(default=None, doc="The version.", argument=True)
+    timestamp: Any = parameter(default=None, doc="The moment, instead of a version.")
+
+    def apply(self, on: Target) -> RestoreResult:
+        if self.version is None and self.timestamp is None:
+            raise MaintenanceError("RESTORE needs a version or a moment", path=on.path)
+        return maintenance.restore_to_version(on.log, self.version, timestamp=self.timestamp)
