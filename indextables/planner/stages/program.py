@@ -227,7 +227,18 @@ class Options:
     """Which patterns may be used."""
 
     prefixes: bool = True
+    suffixes: bool = True
+    infixes: bool = True
     patterns: bool = True
+
+    def allow(self, kind: Match) -> bool:
+        """Is this kind of pattern laid against statistics?"""
+        return {
+            Match.PREFIX: self.prefixes,
+            Match.SUFFIX: self.suffixes,
+            Match.CONTAINS: self.infixes,
+            Match.LIKE: self.patterns,
+        }[kind]
 
 
 class Program:
@@ -263,7 +274,7 @@ class Program:
 
     def _column_node(self, leaf: Compare | InSet | NullTest | StringMatch) -> LeafNode:
         if isinstance(leaf, StringMatch):
-            if not self._usable(leaf):
+            if not self.options.allow(leaf.kind):
                 return LeafNode(leaf)
             if matches_everything(leaf.kind, leaf.pattern, leaf.escape):
                 return self._presence_node(leaf)
@@ -288,11 +299,6 @@ class Program:
             table = partition_table(column, NullTest(leaf.column, False))
             return PartitionNode(leaf, column, table)
         return NullNode(leaf, self.snapshot, is_null=False)
-
-    def _usable(self, leaf: StringMatch) -> bool:
-        if leaf.kind is Match.PREFIX:
-            return self.options.prefixes
-        return self.options.patterns or leaf.kind is not Match.LIKE
 
     def _is_shadowed(self, path: tuple[str, ...]) -> bool:
         """A field whose dotted name is also a column's: statistics could be either's."""
