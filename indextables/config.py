@@ -202,11 +202,11 @@ PAGE_HEAD = """\
 # Settings
 
 Generated from the code by `python -m indextables.config`; a test keeps it current. An option of a
-call wins over the Spark session, the session over the default. Keys are matched without case, and the
-prefix `spark.indextables.` may be left out of options. A misspelled key is an error that suggests the
-nearest. Sizes are bytes, or a number with `K`, `M` or `G` (powers of 1024). A key that ends in `.*`
-stands for a family: the rest of the key names a column or an account. A key marked "No effect" is
-accepted because JVM IndexTables has it; setting one is noted once in the log.
+call wins over the Spark session, the session over the default. Keys are matched without case, and
+the prefix `spark.indextables.` may be left out of options. A misspelled key is an error that
+suggests the nearest. Sizes are bytes, or a number with `K`, `M` or `G` (powers of 1024). A key that
+ends in `.*` stands for a family: the rest of the key names a column or an account. A key marked "No
+effect" is accepted because JVM IndexTables has it; setting one is noted once in the log.
 """
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from indextables.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    TransientStorageError,
 )
 from indextables.log.actions.mappings import renamed_references
 from indextables.log.checkpoint.avro_file import ContainerWriter, read_records
@@ -46,6 +47,7 @@ from indextables.log.read.snapshot import Snapshot, SnapshotSource
 from indextables.log.read.versions import LOG_DIR, state_dir
 from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
+from indextables.storage.retry import RetryPolicy, tries
 
 _NAMES = ("_manifest.avro", "_manifest.json")
 Written: TypeAlias = tuple[ManifestInfo, list[Segment]]
@@ -362,16 +364,24 @@ def _put_state(
     """Create the state's file; ``True`` when a valid state of this version is there already."""
     path = _state_path(state.state_version, as_json)
     data = encode_state(state, extras, config, as_json)
-    try:
-        store.put_if_absent(path, data)
-        return False
-    except (ObjectExistsError, AmbiguousWriteError):
-        if store.exists(path):
+    policy = RetryPolicy.of_ms(
+        config["state.retry.maxAttempts"],
+        config["state.retry.baseDelayMs"],
+        config["state.retry.maxDelayMs"],
+    )
+    failed: Exception | None = None
+    for _ in tries(policy):
+        try:
+            store.put_if_absent(path, data)
+            return False
+        except ObjectExistsError:
             read_state(store, state.state_version)
             return store.read(path) != data
+        except (AmbiguousWriteError, TransientStorageError) as error:
+            failed = error
     raise IndexTablesError(
-        "the state could not be written",
+        f"the state could not be written in {policy.attempts} tries",
         path=path,
         version=state.state_version,
         hint="The table is unharmed; write a checkpoint again",
-    )
+    ) from failed
