@@ -38,6 +38,7 @@ from indextables.log.checkpoint.compaction import FULL, Layout, choose_layout, d
 from indextables.log.checkpoint.encode import ManifestEncoder
 from indextables.log.checkpoint.entries import read_entries
 from indextables.log.checkpoint.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
+from indextables.log.read.bounded import read_files
 from indextables.log.read.columns import Mask, Segment
 from indextables.log.read.filecolumns import FileColumns
 from indextables.log.read.ledger import Ledger, ledger_to_json
@@ -157,7 +158,7 @@ def _cached_columns(store: Store, state: StateManifest, config: Config) -> Cache
 
 def _decoded_columns(store: Store, state: StateManifest, config: Config) -> CachedColumns:
     segments: list[Segment] = []
-    for info, data in _manifest_bytes(store, state, config["state.read.parallelism"]):
+    for info, data in _manifest_bytes(store, state, config):
         segments += _segments_of(info, data, state.state_version, store.uri)
     live: list[Mask | None] = [None] * len(segments)
     hide(segments, live, list(state.tombstones))
@@ -166,13 +167,14 @@ def _decoded_columns(store: Store, state: StateManifest, config: Config) -> Cach
 
 
 def _manifest_bytes(
-    store: Store, state: StateManifest, parallelism: int
+    store: Store, state: StateManifest, config: Config
 ) -> Iterator[tuple[ManifestInfo, bytes]]:
     """Manifests a few at a time, so that their bytes are never all in memory."""
-    step = max(1, parallelism) if store.capabilities.remote else 1
+    step = config["state.read.parallelism"] if store.capabilities.remote else 1
     for first in range(0, len(state.manifests), step):
         batch = state.manifests[first : first + step]
-        blobs = store.read_many([f"{LOG_DIR}/{info.path}" for info in batch], step)
+        paths = [f"{LOG_DIR}/{info.path}" for info in batch]
+        blobs = read_files(store, paths, step, config)
         for info, blob in zip(batch, blobs, strict=True):
             if isinstance(blob, StorageError):
                 raise blob
