@@ -17,6 +17,7 @@ PACKAGE = ROOT / "indextables"
 FLOOR = {
     "errors",
     "config",
+    "settings",
     "types",
     "fitting",
     "mapping",

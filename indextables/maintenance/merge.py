@@ -231,9 +231,4 @@ class _Merger:
     def _result(self, status: str, message: str) -> MergeResult:
         t = self.tally
         metrics = MergeMetrics(status, t.merged_files, t.groups, t.before, t.after, message)
-        return MergeResult(
-            self.log.path,
-            metrics,
-            self.config["merge.tempDirectoryPath"],
-            self.config["merge.heapSize"],
-        )
+        return MergeResult(self.log.path, metrics, self.config["merge.tempDirectoryPath"])

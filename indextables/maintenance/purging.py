@@ -51,6 +51,7 @@ from indextables.storage.base import ObjectInfo
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete, sift
 from indextables.storage.machine import refuse_to_judge
 from indextables.storage.paths import is_temporary
+from indextables.storage.retry import RetryPolicy, tries
 
 LOG = logging.getLogger(__name__)
 FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.CHECKSUM)
@@ -214,10 +215,11 @@ def _delete(
     failed: list[ObjectInfo] = []
     many = 4 if log.store.capabilities.remote else 1
     workers = config["purge.parallelism"] or many
+    policy = RetryPolicy(config["purge.deleteRetries"])
 
     def run(batch: list[ObjectInfo]) -> list[ObjectInfo]:
         """Those of the batch that are gone."""
-        for attempt in range(config["purge.deleteRetries"]):
+        for _ in tries(policy):
             try:
                 delete(log.store, DELETABLE, [info.path for info in batch], needed.live)
                 return batch
@@ -226,8 +228,8 @@ def _delete(
                     return [info for one in batch for info in run([one])]
                 LOG.warning("left alone by PURGE: %s", error)
                 return []
-            except (StorageError, OSError):
-                time.sleep(0.05 * 2**attempt)
+            except (StorageError, OSError) as error:
+                LOG.info("not deleted by PURGE yet: %s", error)
         return []
 
     with progress("purge", len(orphans)) as bar, ThreadPoolExecutor(workers) as pool:

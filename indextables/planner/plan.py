@@ -110,6 +110,8 @@ class Planner:
     def _options(self) -> Options:
         return Options(
             prefixes=self.config["filter.stringStartsWith.pushdown"],
+            suffixes=self.config["filter.stringEndsWith.pushdown"],
+            infixes=self.config["filter.stringContains.pushdown"],
             patterns=self.config["filter.stringPattern.pushdown"],
         )
 

@@ -23,7 +23,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 
 from indextables.storage.deleting import remove_file
@@ -121,6 +121,10 @@ class BlockFolder:
             remove_file(name, self.path)
             return None
         return data if len(data) >= need else None
+
+    def has(self, key: str, indexes: Iterable[int]) -> bool:
+        """Are there files of these blocks? Whether they are sound, ``load`` finds out."""
+        return all(os.path.exists(self._name(key, index)) for index in indexes)
 
     def save(self, key: str, index: int, data: bytes) -> None:
         """Keep a block if the disk lets us."""

@@ -22,10 +22,11 @@ running out of time is ``CommitStateUnknownError`` and the caller must keep them
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -41,7 +42,7 @@ from indextables.errors import (
 from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
 from indextables.storage.machine import machine_error
-from indextables.storage.retry import Backoff
+from indextables.storage.retry import Patience, RetryPolicy
 
 EMPTY = None
 _NO_ANSWER = (StorageError, MachineError, MemoryError)
@@ -49,27 +50,22 @@ _NO_ANSWER = (StorageError, MachineError, MemoryError)
 
 
 @dataclass(slots=True)
-class _Patience:
-    """The deadline and the jittered pauses of one commit."""
+class _Asking:
+    """The patience of one commit, and what went wrong last."""
 
     path: str
-    deadline: float
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-    pauses: Iterator[float]
-    last_error: Exception | None = field(default=None)
+    patience: Patience
+    last_error: Exception | None = None
 
     def wait(self) -> None:
         """Pause before the next try, or end in ``CommitStateUnknownError``."""
-        remaining = self.deadline - self.clock()
-        if remaining <= 0:
+        if not self.patience.wait():
             raise CommitStateUnknownError(
                 "no answer from the store proved whether the commit landed",
                 path=self.path,
                 hint="Keep every file of this commit; look its commit id up in the log before "
                 "running it again",
             ) from self.last_error
-        self.sleep(min(next(self.pauses), remaining))
 
 
 def commit_slot(
@@ -85,27 +81,27 @@ def commit_slot(
     overtaken: Callable[[], bool] = lambda: False,
 ) -> None:
     """Create ``path`` with ``data`` exactly once; see the module's docstring for the outcomes."""
-    pauses = Backoff().pauses(rng or random.Random())
-    patience = _Patience(path, clock() + deadline_s, clock, sleep, pauses)
+    policy = RetryPolicy(attempts=math.inf, budget_s=deadline_s)
+    asking = _Asking(path, Patience(policy, clock=clock, sleep=sleep, rng=rng))
     may_have_landed = False
     while True:
         try:
             store.put_if_absent(path, data)
-            _refuse_if_overtaken(store, overtaken, patience, may_have_landed)
+            _refuse_if_overtaken(store, overtaken, asking, may_have_landed)
             return
         except (ObjectExistsError, AmbiguousWriteError) as error:
             may_have_landed = True
-            patience.last_error = error
+            asking.last_error = error
         except _NO_ANSWER as error:
             if not may_have_landed:
                 raise _refused(path, error) from error
-            patience.last_error = error
-        found = _read_back(store, path, patience)
+            asking.last_error = error
+        found = _read_back(store, path, asking)
         if found is not EMPTY:
             _settle(found, path, is_mine)
-            _refuse_if_overtaken(store, overtaken, patience, True)
+            _refuse_if_overtaken(store, overtaken, asking, True)
             return
-        patience.wait()
+        asking.wait()
 
 
 def _refused(path: str, error: Exception) -> CommitFailedError:
@@ -119,7 +115,7 @@ def _refused(path: str, error: Exception) -> CommitFailedError:
     return CommitFailedError(text, path=path, hint=hint)
 
 
-def _read_back(store: Store, path: str, patience: _Patience) -> bytes | None:
+def _read_back(store: Store, path: str, asking: _Asking) -> bytes | None:
     """What the slot holds, ``EMPTY`` when nothing; asked until the store answers."""
     while True:
         try:
@@ -127,23 +123,23 @@ def _read_back(store: Store, path: str, patience: _Patience) -> bytes | None:
         except ObjectNotFoundError:
             return EMPTY
         except _NO_ANSWER as error:
-            patience.last_error = error
-        patience.wait()
+            asking.last_error = error
+        asking.wait()
 
 
 def _refuse_if_overtaken(
-    store: Store, overtaken: Callable[[], bool], patience: _Patience, may_have_landed: bool
+    store: Store, overtaken: Callable[[], bool], asking: _Asking, may_have_landed: bool
 ) -> None:
     """Raise when the slot is one that readers have left behind; asked until the store answers."""
-    path = patience.path
+    path = asking.path
     while True:
         try:
             if not overtaken():
                 return
             break
         except _NO_ANSWER as error:
-            patience.last_error = error
-        patience.wait()
+            asking.last_error = error
+        asking.wait()
     if may_have_landed:
         raise CommitStateUnknownError(
             "the log was truncated while the commit was on its way",

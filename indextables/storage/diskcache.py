@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from indextables.config import Config
@@ -84,6 +85,10 @@ class DiskCache:
 
     def drop(self, key: str) -> None:
         self._folder.drop(key)
+
+    def has(self, key: str, size: int) -> bool:
+        """Does a whole file of this size lie on disk?"""
+        return self._folder.has(key, range(-(-size // self.settings.block_bytes)))
 
     def read_ranges(
         self, key: str, ranges: Sequence[Range], fetch: Fetch, size: int | None = None
@@ -209,6 +214,26 @@ class DiskCache:
         self._folder.renew_locks()
 
 
+@dataclass(frozen=True, slots=True)
+class WholeFiles:
+    """Small remote files that are always wanted whole (cross-references), kept on local disk."""
+
+    store: Store
+    cache: DiskCache
+
+    def read(self, path: str, size: int) -> bytes:
+        source = self.store.inner if isinstance(self.store, CachingStore) else self.store
+        fetch: Fetch = partial(source.read_ranges, path)
+        return self.cache.read_ranges(_key(source, path), [(0, size)], fetch, size)[0]
+
+    def has(self, path: str, size: int) -> bool:
+        return self.cache.has(_key(self.store, path), size)
+
+    def drop(self, path: str) -> None:
+        """Forget a file that turned out to be broken."""
+        self.cache.drop(_key(self.store, path))
+
+
 class CachingStore(WrappedStore):
     """A store whose range reads of split and index files go through a disk cache."""
 
@@ -259,7 +284,7 @@ class CachingStore(WrappedStore):
             self._forget(path)
 
     def _key(self, path: str) -> str:
-        return f"{self.inner.identity}|{path}"
+        return _key(self, path)
 
     def _forget(self, path: str) -> None:
         self._sizes.pop(path, None)
@@ -268,6 +293,10 @@ class CachingStore(WrappedStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rewrap, (self.inner, self.cache.settings)
+
+
+def _key(store: Store, path: str) -> str:
+    return f"{store.identity}|{path}"
 
 
 # -- the caches of this process -----------------------------------------------------------------
@@ -281,12 +310,20 @@ def default_cache(config: Config | None = None) -> DiskCache | None:
     chosen = config or Config()
     if not chosen["cache.disk.enabled"]:
         return None
-    folder = chosen["cache.disk.path"] or os.path.join(
-        chosen["cache.directoryPath"] or _user_cache_folder(), "splits"
-    )
-    return _share(
-        CacheSettings(folder, chosen["cache.disk.maxSize"], chosen["cache.disk.blockSize"])
-    )
+    return _share(_settings(chosen))
+
+
+def xref_files(store: Store, config: Config) -> WholeFiles | None:
+    """The cross-references of a remote store as local disk keeps them, where that is asked for."""
+    if not config["xref.localCache.enabled"] or not store.capabilities.remote:
+        return None
+    return WholeFiles(store, _share(_settings(config, config["xref.localCache.directory"])))
+
+
+def _settings(config: Config, folder: str | None = None) -> CacheSettings:
+    base = config["cache.directoryPath"] or _user_cache_folder()
+    place = folder or config["cache.disk.path"] or os.path.join(base, "splits")
+    return CacheSettings(place, config["cache.disk.maxSize"], config["cache.disk.blockSize"])
 
 
 def cached(store: Store, config: Config | None = None) -> Store:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-import random
-import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +37,7 @@ from indextables.storage.machine import machine_error
 from indextables.storage.paths import is_temporary, safe_folder, safe_path
 from indextables.storage.ranges import check_length, check_range
 from indextables.storage.redaction import is_clean, redact, secrets_of
-from indextables.storage.retry import RetryPolicy, with_retries
+from indextables.storage.retry import RetryPolicy, tries, with_retries
 
 T = TypeVar("T")
 Call = Callable[[], Awaitable[T]]
@@ -163,10 +161,7 @@ class ObjectStore(Store):
         """Every call's result or translated error; only the transient ones are tried again."""
         outcomes: dict[int, bytes | IndexTablesError] = {}
         waiting = builtins.list(range(len(makes)))
-        pauses = self._retry.backoff.pauses(random.Random())
-        for attempt in range(self._retry.attempts):
-            if attempt:
-                time.sleep(next(pauses))
+        for _ in tries(self._retry):
             pending = [makes[i] for i in waiting]
             results = self._run(partial(_gather, pending, parallelism))
             for i, result in zip(waiting, results, strict=True):

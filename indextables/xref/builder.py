@@ -1,16 +1,21 @@
 """Building cross-references: plan, gather filters, write, commit; again if somebody was faster.
 
 Each planned cross-reference is gathered, written and committed by itself, so memory holds the
-filters of one at a time. The commit re-checks on the newest snapshot: when another builder covered
-the same splits meanwhile, ours is dropped and the plan is made anew, at most a few times.
+filters of one at a time. Where those would take more than the build may have
+(``xref.build.heapSize``), what is there so far becomes a cross-reference and the rest another. The
+file is made in a work folder (``xref.build.tempDirectoryPath``) and uploaded from there. The commit
+re-checks on the newest snapshot: when another builder covered the same splits meanwhile, ours is
+dropped and the plan is made anew, at most a few times.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from indextables.config import Config
 from indextables.errors import CommitConflictError, CommitFailedError, IndexTablesError
@@ -22,8 +27,9 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.log.retention.rules import discard
 from indextables.progress import progress
-from indextables.storage import pool
+from indextables.storage import pool, workfolders
 from indextables.storage.deleting import Kind
+from indextables.storage.scratch import in_scratch, scratch_folder
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.layout import new_xref_id, xref_path
 from indextables.xref.rebuild import PlannedXRef, XRefRebuildPlan, evaluate_xref_rebuild
@@ -31,6 +37,9 @@ from indextables.xref.sources import gathered
 
 LOG = logging.getLogger("indextables.xref")
 MOST_ROUNDS = 5
+DEFAULT_HEAP = 50 << 20
+ZSTD_LEVEL = 3
+WORK_FOLDER = "spark.indextables.xref.build.tempDirectoryPath"
 
 Gather = Callable[[Sequence[AddFile], str], Iterator[SourceFilter | IndexTablesError]]
 
@@ -67,6 +76,7 @@ class XRefBuildManager:
             snapshot.xrefs,
             snapshot.files(),
             max_source_splits=self.config["xref.build.maxSourceSplits"],
+            max_bytes=self._most_bytes(),
             rebuild_on_source_change=self.config["xref.autoIndex.rebuildOnSourceChange"],
             force=force,
             scope=scope,
@@ -132,44 +142,76 @@ class XRefBuildManager:
         rows = []
         chosen = plan.to_build[: most or None]
         with progress("cross-references", sum(len(p.sources) for p in chosen)) as bar:
-            for planned in chosen:
-                built = self._build_one(planned, kind, bar.advance)
-                if built is not None:
-                    count = built.source_split_count
-                    rows.append(self._row(partition, planned.action, built, count))
+            made = (
+                (planned.action, built)
+                for planned in chosen
+                for built in self._build(planned, kind, bar.advance)
+            )
+            for action, built in islice(made, most):
+                rows.append(self._row(partition, action, built, built.source_split_count))
         if plan.to_remove:
             self._commit([], plan.to_remove, "source_changed", frozenset())
         return rows
 
-    def _build_one(
+    def _build(
         self, planned: PlannedXRef, kind: str, advance: Callable[..., None]
-    ) -> AddXRef | None:
+    ) -> Iterator[AddXRef]:
+        """One cross-reference, or as many as the memory of a build asks for."""
+        replaces = planned.replaces
         start = time.monotonic()
-        sources: list[SourceFilter] = []
-        for found in self._gather(planned.sources, kind):
+        for sources in self._portions(self._gathered(planned.sources, kind, advance)):
+            action = self._write(sources, kind, start)
+            try:
+                paths = frozenset(action.source_split_paths)
+                self._commit([action], replaces, planned.reason, paths)
+            except (CommitConflictError, CommitFailedError):
+                discard(self.log, Kind.XREF, [action.path])
+                raise
+            yield action
+            replaces, start = (), time.monotonic()
+
+    def _gathered(
+        self, adds: Sequence[AddFile], kind: str, advance: Callable[..., None]
+    ) -> Iterator[SourceFilter]:
+        for found in self._gather(adds, kind):
             advance(1)
             if isinstance(found, SourceFilter):
-                sources.append(found)
+                yield found
             else:
                 LOG.warning("not covered by the cross-reference: %s", found)
-        if not sources:
-            return None
-        action = self._write(sources, kind, start)
-        try:
-            paths = frozenset(action.source_split_paths)
-            self._commit([action], planned.replaces, planned.reason, paths)
-        except (CommitConflictError, CommitFailedError):
-            discard(self.log, Kind.XREF, [action.path])
-            raise
-        return action
+
+    def _portions(self, filters: Iterator[SourceFilter]) -> Iterator[list[SourceFilter]]:
+        """The filters in lists that take the memory of a build at most, or are of one filter."""
+        most, taken = self._most_bytes(), 0
+        portion: list[SourceFilter] = []
+        for one in filters:
+            if portion and taken + one.filter.nbytes > most:
+                yield portion
+                portion, taken = [], 0
+            portion.append(one)
+            taken += one.filter.nbytes
+        if portion:
+            yield portion
+
+    def _most_bytes(self) -> int:
+        """Memory for the filters of one cross-reference."""
+        asked: int | None = self.config["xref.build.heapSize"]
+        if asked is None and self.config.is_set("indexWriter.heapSize"):
+            asked = self.config["indexWriter.heapSize"]
+        return DEFAULT_HEAP if asked is None else asked
 
     def _write(self, sources: Sequence[SourceFilter], kind: str, start: float) -> AddXRef:
         xref_id = new_xref_id()
         path = xref_path(xref_id, self.config["xref.storage.directory"])
         written = write_xref(
-            xref_id, self.log.table_id, sources, filter_type=kind, hash_kind=HASH_KIND
+            xref_id,
+            self.log.table_id,
+            sources,
+            filter_type=kind,
+            hash_kind=HASH_KIND,
+            compression=ZSTD_LEVEL if self.config["xref.storage.compressionEnabled"] else 0,
         )
-        self.log.store.put(path, written.data)
+        self._upload(path, written.data)
         return AddXRef(
             path=path,
             xref_id=f"xref-{xref_id}",
@@ -183,6 +225,19 @@ class XRefBuildManager:
             build_duration_ms=int((time.monotonic() - start) * 1000),
             max_source_splits=self.config["xref.build.maxSourceSplits"],
         )
+
+    def _upload(self, path: str, data: bytes) -> None:
+        own = self.config["xref.build.tempDirectoryPath"]
+        parent = own or self.config["indexWriter.tempDirectoryPath"]
+        folder = scratch_folder("xref", parent, WORK_FOLDER)
+        try:
+            local = os.path.join(folder, os.path.basename(path))
+            with in_scratch(os.path.dirname(os.path.dirname(folder)), WORK_FOLDER):
+                with open(local, "wb") as file:
+                    file.write(data)
+                self.log.store.put_file(path, local)
+        finally:
+            workfolders.release(folder)
 
     def _commit(
         self,

@@ -5,7 +5,8 @@ Stale means that a source split is gone. Rules, in order:
 1. Forced: every cross-reference in scope is rebuilt from the splits it may cover.
 2. Stale, and rebuilding on source changes: its surviving splits join those nobody covers.
 3. Uncovered splits join the fullest cross-reference that still has room for all of them; if none
-   has, they get cross-references of their own, at most ``max_source_splits`` each.
+   has, they get cross-references of their own, at most ``max_source_splits`` each. Room is a
+   matter of splits and of bytes.
 
 ``scope`` limits the work to some splits (a partition predicate): a cross-reference that covers none
 of them is left alone, stale or not.
@@ -13,6 +14,7 @@ of them is left alone, stale or not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -47,6 +49,7 @@ def evaluate_xref_rebuild(
     active: Sequence[AddFile],
     *,
     max_source_splits: int = 1024,
+    max_bytes: float = math.inf,
     rebuild_on_source_change: bool = True,
     force: bool = False,
     scope: frozenset[str] | None = None,
@@ -63,16 +66,23 @@ def evaluate_xref_rebuild(
     waiting = [p for p in dict.fromkeys([*orphans, *live]) if p not in covered]
     if scope is not None:
         waiting = [p for p in waiting if p in inside or p in set(orphans)]
-    planned, absorbed = _pack(waiting, redo, kept, live, max_source_splits)
+    roomy = [x for x in kept if _has_room(x, len(waiting), max_source_splits, max_bytes)]
+    planned, absorbed = _pack(waiting, redo, roomy, live, max_source_splits)
     removed = [x for x in redo if not any(x in p.replaces for p in planned)]
     unchanged = [x for x in kept if x not in absorbed]
     return XRefRebuildPlan(tuple(planned), tuple(removed), tuple(unchanged), tuple(stale))
 
 
+def _has_room(xref: AddXRef, more: int, most: int, max_bytes: float) -> bool:
+    """Could it take that many more splits, each as large as its own are on average?"""
+    count = len(xref.source_split_paths)
+    return count + more <= most and xref.size * (count + more) <= max_bytes * max(1, count)
+
+
 def _pack(
     waiting: list[str],
     redo: list[AddXRef],
-    kept: list[AddXRef],
+    roomy: list[AddXRef],
     live: dict[str, AddFile],
     most: int,
 ) -> tuple[list[PlannedXRef], list[AddXRef]]:
@@ -80,14 +90,9 @@ def _pack(
         return [], []
     absorbed: list[AddXRef] = []
     if not redo:
-        room = [
-            x
-            for x in kept
-            if len(x.source_split_paths) + len(waiting) <= most
-            and all(p in live for p in x.source_split_paths)
-        ]
-        if room:
-            absorbed = [max(room, key=lambda x: len(x.source_split_paths))]
+        fresh = [x for x in roomy if all(p in live for p in x.source_split_paths)]
+        if fresh:
+            absorbed = [max(fresh, key=lambda x: len(x.source_split_paths))]
             waiting = [*absorbed[0].source_split_paths, *waiting]
     replaces = tuple(redo or absorbed)
     reason = "source_changed" if redo else "replaced"

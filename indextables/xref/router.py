@@ -9,7 +9,8 @@ Asking has a price: files that are not loaded are read first. On an object store
 and the file's bytes, against two requests and at least a footer for every split that need not be
 opened; bytes and requests are added up in the store's own exchange rate (``coalesce_gap``: so many
 bytes are worth a request), and half of the splits are taken to be dropped. On a local disk
-requests cost nothing and the rule is by count.
+requests cost nothing and the rule is by count. With ``xref.localCache.enabled`` the files of an
+object store are kept on local disk, from which the next process loads them without a request.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.config import Config
-from indextables.errors import IndexTablesError
+from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
 from indextables.mapping import DocMapping
 from indextables.splits.read.source import TAIL_BYTES
 from indextables.storage.base import Store
+from indextables.storage.diskcache import xref_files
 from indextables.storage.pool import submit
 from indextables.xref.cache import XRefCache, shared_cache
 from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge, may_prune
@@ -105,6 +107,7 @@ class XRefQueryRouter:
         self.store = store
         self.config = config
         self.cache = shared_cache(config["xref.cache.maxSize"]) if cache is None else cache
+        self._on_disk = xref_files(store, config)
 
     def route(
         self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
@@ -146,7 +149,7 @@ class XRefQueryRouter:
         relevant = self._relevant(snapshot, candidates, wanted)
         if not relevant:
             return "no cross-reference covers the candidates"
-        price = sum(trip + action.size for action in relevant if not self._is_cached(action))
+        price = sum(trip + action.size for action in relevant if not self._is_near(action))
         opening = np.minimum(snapshot.sizes[candidates], TAIL_BYTES) + SPLIT_TRIPS * trip
         saved = int(opening.sum() * LIKELY_DROPPED)
         if price <= saved:
@@ -245,6 +248,12 @@ class XRefQueryRouter:
     def _is_cached(self, action: AddXRef) -> bool:
         return self.cache.holds(self._key(action))
 
+    def _is_near(self, action: AddXRef) -> bool:
+        """Does loading it take no request?"""
+        disk = self._on_disk
+        on_disk = disk is not None and disk.has(action.path, action.size)
+        return self._is_cached(action) or on_disk
+
     def _load_in_time(
         self,
         action: AddXRef,
@@ -268,9 +277,20 @@ class XRefQueryRouter:
         return self.cache.get(self._key(action), lambda: self._read(action))
 
     def _read(self, action: AddXRef) -> LoadedXRef:
-        loaded = read_xref(self.store.read(action.path), action.path)
+        try:
+            loaded = read_xref(self._bytes(action), action.path)
+        except CorruptFileError:
+            if self._on_disk is not None:
+                self._on_disk.drop(action.path)
+            raise
         if loaded.paths != tuple(action.source_split_paths):
             raise IndexTablesError(
                 "the cross-reference covers other splits than the log says", path=action.path
             )
         return loaded
+
+    def _bytes(self, action: AddXRef) -> bytes:
+        """The file: from local disk where it is kept there, else from the store."""
+        if self._on_disk is None:
+            return self.store.read(action.path)
+        return self._on_disk.read(action.path, action.size)

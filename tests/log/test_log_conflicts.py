@@ -282,6 +282,6 @@ def test_attempts_are_limited_and_paused_with_jitter() -> None:
     with pytest.raises(CommitConflictError, match="4 versions in a row"):
         CommitLoop(target, mine, sleep=pauses.append).run()
     assert len(pauses) == 3
-    for pause, nominal in zip(pauses, (0.001, 0.002, 0.004), strict=True):
-        assert 0.75 * nominal <= pause <= 1.25 * nominal
+    for pause, longest in zip(pauses, (0.001, 0.002, 0.004), strict=True):
+        assert 0 <= pause <= longest
     assert "mine" not in names(log)

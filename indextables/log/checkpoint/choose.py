@@ -29,6 +29,7 @@ from indextables.log.checkpoint import json_parts as checkpoint_json
 from indextables.log.checkpoint.manifest import StateManifest
 from indextables.log.checkpoint.state import load_state, read_state, write_state
 from indextables.log.read import hint
+from indextables.log.read.bounded import in_time, read_files
 from indextables.log.read.diverged import disputed_paths, united
 from indextables.log.read.ledger import Ledger
 from indextables.log.read.snapshot import Snapshot, VersionActions
@@ -146,7 +147,7 @@ def _load_json(store: Store, version: int, listing: LogListing, config: Config) 
 
 
 def _load_avro(store: Store, version: int, listing: LogListing, config: Config) -> Snapshot:
-    state = read_state(store, version)
+    state = in_time(store, state_dir(version), config, lambda: read_state(store, version))
     snapshot = _snapshot_of(store, state, config)
     if state.is_ours:
         return snapshot
@@ -283,9 +284,8 @@ def _heads(actions: Sequence[Action]) -> list[Action]:
 def _actions_by_version(
     store: Store, versions: Sequence[int], config: Config
 ) -> dict[int, list[Action]]:
-    blobs = store.read_many(
-        [version_path(v) for v in versions], config["transaction.maxConcurrentReads"]
-    )
+    paths = [version_path(v) for v in versions]
+    blobs = read_files(store, paths, config["transaction.maxConcurrentReads"], config)
     found = {}
     for version, data in zip(versions, blobs, strict=True):
         if isinstance(data, ObjectNotFoundError):

@@ -39,6 +39,7 @@ from indextables.log.actions.codec import (
 )
 from indextables.log.actions.protocol import MULTI_PART_CHECKPOINT, SCHEMA_DEDUPLICATION, supports
 from indextables.log.actions.schema_registry import deduplicate, renormalize, restore, with_registry
+from indextables.log.read.bounded import read_file, read_files
 from indextables.log.read.versions import LOG_DIR, checkpoint_path, digits, part_name
 from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
@@ -136,7 +137,7 @@ def checkpoint_actions(snapshot: Snapshot, config: Config) -> list[Action]:
 def read_checkpoint(store: Store, version: int, config: Config) -> list[Action]:
     """The actions of a JSON checkpoint, single or in parts."""
     path = checkpoint_path(version)
-    data = store.read(path)
+    data = read_file(store, path, config)
     whole = sole_object(data, path=path, version=version)
     if whole is None:
         actions = decode_actions(data, root=store.uri, path=path, version=version)
@@ -162,9 +163,8 @@ def _read_parts(store: Store, version: int, manifest: Any, config: Config) -> li
     names = part_names(manifest, version)
     paths = [f"{LOG_DIR}/{name}" for name in names]
     actions: list[Action] = []
-    for path, data in zip(
-        paths, store.read_many(paths, config["checkpoint.parallelism"]), strict=True
-    ):
+    blobs = read_files(store, paths, config["checkpoint.parallelism"], config)
+    for path, data in zip(paths, blobs, strict=True):
         if isinstance(data, ObjectNotFoundError):
             missing = CorruptFileError(f"its part {path} is missing")
             raise located(missing, checkpoint_path(version), version)

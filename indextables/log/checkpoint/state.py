@@ -29,6 +29,7 @@ from indextables.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    TransientStorageError,
 )
 from indextables.log.actions.mappings import renamed_references
 from indextables.log.checkpoint.avro_file import ContainerWriter, read_records
@@ -37,6 +38,7 @@ from indextables.log.checkpoint.compaction import FULL, Layout, choose_layout, d
 from indextables.log.checkpoint.encode import ManifestEncoder
 from indextables.log.checkpoint.entries import read_entries
 from indextables.log.checkpoint.manifest import MANIFESTS_DIR, ManifestInfo, StateManifest
+from indextables.log.read.bounded import read_files
 from indextables.log.read.columns import Mask, Segment
 from indextables.log.read.filecolumns import FileColumns
 from indextables.log.read.ledger import Ledger, ledger_to_json
@@ -46,6 +48,7 @@ from indextables.log.read.snapshot import Snapshot, SnapshotSource
 from indextables.log.read.versions import LOG_DIR, state_dir
 from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
+from indextables.storage.retry import RetryPolicy, tries
 
 _NAMES = ("_manifest.avro", "_manifest.json")
 Written: TypeAlias = tuple[ManifestInfo, list[Segment]]
@@ -155,7 +158,7 @@ def _cached_columns(store: Store, state: StateManifest, config: Config) -> Cache
 
 def _decoded_columns(store: Store, state: StateManifest, config: Config) -> CachedColumns:
     segments: list[Segment] = []
-    for info, data in _manifest_bytes(store, state, config["state.read.parallelism"]):
+    for info, data in _manifest_bytes(store, state, config):
         segments += _segments_of(info, data, state.state_version, store.uri)
     live: list[Mask | None] = [None] * len(segments)
     hide(segments, live, list(state.tombstones))
@@ -164,13 +167,14 @@ def _decoded_columns(store: Store, state: StateManifest, config: Config) -> Cach
 
 
 def _manifest_bytes(
-    store: Store, state: StateManifest, parallelism: int
+    store: Store, state: StateManifest, config: Config
 ) -> Iterator[tuple[ManifestInfo, bytes]]:
     """Manifests a few at a time, so that their bytes are never all in memory."""
-    step = max(1, parallelism) if store.capabilities.remote else 1
+    step = config["state.read.parallelism"] if store.capabilities.remote else 1
     for first in range(0, len(state.manifests), step):
         batch = state.manifests[first : first + step]
-        blobs = store.read_many([f"{LOG_DIR}/{info.path}" for info in batch], step)
+        paths = [f"{LOG_DIR}/{info.path}" for info in batch]
+        blobs = read_files(store, paths, step, config)
         for info, blob in zip(batch, blobs, strict=True):
             if isinstance(blob, StorageError):
                 raise blob
@@ -362,16 +366,24 @@ def _put_state(
     """Create the state's file; ``True`` when a valid state of this version is there already."""
     path = _state_path(state.state_version, as_json)
     data = encode_state(state, extras, config, as_json)
-    try:
-        store.put_if_absent(path, data)
-        return False
-    except (ObjectExistsError, AmbiguousWriteError):
-        if store.exists(path):
+    policy = RetryPolicy.of_ms(
+        config["state.retry.maxAttempts"],
+        config["state.retry.baseDelayMs"],
+        config["state.retry.maxDelayMs"],
+    )
+    failed: Exception | None = None
+    for _ in tries(policy):
+        try:
+            store.put_if_absent(path, data)
+            return False
+        except ObjectExistsError:
             read_state(store, state.state_version)
             return store.read(path) != data
+        except (AmbiguousWriteError, TransientStorageError) as error:
+            failed = error
     raise IndexTablesError(
-        "the state could not be written",
+        f"the state could not be written in {policy.attempts} tries",
         path=path,
         version=state.state_version,
         hint="The table is unharmed; write a checkpoint again",
-    )
+    ) from failed

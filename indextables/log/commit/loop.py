@@ -56,8 +56,7 @@ from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.log.read.versions import list_log, next_version, version_path
 from indextables.storage.base import Store
 from indextables.storage.commit import commit_slot
-
-_JITTER = 0.25
+from indextables.storage.retry import RetryPolicy, tries
 
 
 class CommitTarget(Interface):
@@ -92,11 +91,12 @@ class CommitLoop:
 
     def run(self) -> CommitResult:
         self._is_first_run = self.transaction.first_seen_version is None
-        attempts = max(1, self.target.config["transaction.retry.maxAttempts"])
+        config = self.target.config
+        attempts = config["transaction.retry.maxAttempts"]
+        base_ms = config["transaction.retry.baseDelayMs"]
+        policy = RetryPolicy.of_ms(attempts, base_ms, config["transaction.retry.maxDelayMs"])
         lost: CommitConflictError | None = None
-        for attempt in range(1, attempts + 1):
-            if lost is not None:
-                self._pause(attempt)
+        for attempt in tries(policy, sleep=self.sleep, rng=self.rng):
             try:
                 return self._attempt(attempt)
             except _LostRaceError as race:
@@ -106,12 +106,6 @@ class CommitLoop:
             path=self.target.store.uri,
             hint="Run it again later, or raise spark.indextables.transaction.retry.maxAttempts",
         ) from lost
-
-    def _pause(self, attempt: int) -> None:
-        config = self.target.config
-        base = config["transaction.retry.baseDelayMs"] * 2 ** (attempt - 2)
-        delay = min(base, config["transaction.retry.maxDelayMs"]) / 1000
-        self.sleep(delay * self.rng.uniform(1 - _JITTER, 1 + _JITTER))
 
     def _attempt(self, attempt: int) -> CommitResult:
         latest, listed = self.target.newest()

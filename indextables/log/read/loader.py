@@ -43,6 +43,7 @@ from indextables.log.actions import (
 from indextables.log.actions.codec import REMEDY, decode_actions
 from indextables.log.actions.protocol import check_readable
 from indextables.log.checkpoint.choose import load_checkpoint
+from indextables.log.read.bounded import read_files
 from indextables.log.read.hint import read_hint
 from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.log.read.versions import LOG_DIR, LogListing, list_log, version_path
@@ -275,7 +276,7 @@ def read_versions(
     paths = [version_path(version) for version in versions]
     known = {} if first is None else {version_path(0): first}
     missing = [path for path in paths if path not in known]
-    read = store.read_many(missing, config["transaction.maxConcurrentReads"])
+    read = read_files(store, missing, config["transaction.maxConcurrentReads"], config)
     answers = {**known, **dict(zip(missing, read, strict=True))}
     blobs = [answers[path] for path in paths]
     found = []

@@ -228,7 +228,20 @@ class Options:
     """Which patterns may be used."""
 
     prefixes: bool = True
+    suffixes: bool = True
+    infixes: bool = True
     patterns: bool = True
+
+    def allow(self, leaf: StringMatch | Like) -> bool:
+        """Is this kind of pattern laid against statistics?"""
+        if isinstance(leaf, Like):
+            return self.patterns
+        by_kind = {
+            Match.PREFIX: self.prefixes,
+            Match.SUFFIX: self.suffixes,
+            Match.CONTAINS: self.infixes,
+        }
+        return by_kind[leaf.kind]
 
 
 class Program:
@@ -267,7 +280,7 @@ class Program:
         return LeafNode(leaf)
 
     def _column_node(self, leaf: ColumnTest) -> LeafNode:
-        if isinstance(leaf, StringMatch | Like) and not self._usable(leaf):
+        if isinstance(leaf, StringMatch | Like) and not self.options.allow(leaf):
             return LeafNode(leaf)
         if leaf.column.is_partition:
             column = partition_of(self.snapshot, leaf.column)
@@ -280,11 +293,6 @@ class Program:
         if ranges is None:
             return ValueNode(leaf, self.snapshot)
         return RangeNode(leaf, self.snapshot, ranges)
-
-    def _usable(self, leaf: StringMatch | Like) -> bool:
-        if isinstance(leaf, Like):
-            return self.options.patterns
-        return self.options.prefixes or leaf.kind is not Match.PREFIX
 
     def _is_shadowed(self, path: tuple[str, ...]) -> bool:
         """A field whose dotted name is also a column's: statistics could be either's."""

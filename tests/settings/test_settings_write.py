@@ -1,0 +1,220 @@
+"""Settings of writes act: splits, statistics, mappings and errors show it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from settings_world import opened, settings, write
+
+from indextables.errors import ConfigError, IndexTablesError
+from indextables.mapping import FieldMapping
+from indextables.spark.driver.distributing import distribution
+from indextables.spark.driver.request import Access
+
+ROWS = {"id": [1, 2, 3], "msg": ["Disk-full now", "disk ok", "all fine"], "host": ["a", "b", "c"]}
+
+
+def field(path: Path, name: str) -> FieldMapping:
+    (found,) = [f for f in opened(path).mapping.fields if f.name == name]
+    return found
+
+
+# -- statistics ----------------------------------------------------------------------------------
+
+
+def bounds(path: Path) -> dict[str, str]:
+    return dict(opened(path).snapshot.file(0).max_values)
+
+
+@pytest.mark.parametrize(
+    ("given", "longest"),
+    [
+        ({}, 32),
+        ({"stats__truncation__maxLength": 5}, 5),
+        ({"stats__truncation__maxLength": 5, "stats__truncation__enabled": False}, 100),
+    ],
+    ids=["default", "stats.truncation.maxLength", "stats.truncation.enabled"],
+)
+def test_truncation(tmp_path: Path, given: dict[str, Any], longest: int) -> None:
+    write({"s": ["x" * 100]}, tmp_path / "t", **given)
+    assert len(bounds(tmp_path / "t")["s"]) == longest
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        ({"dataSkippingNumIndexedCols": 2}, {"id", "msg"}),
+        ({"dataSkippingNumIndexedCols": 0}, set()),
+        ({"dataSkippingStatsColumns": "host"}, {"host"}),
+    ],
+    ids=["dataSkippingNumIndexedCols", "none", "dataSkippingStatsColumns"],
+)
+def test_columns_with_statistics(tmp_path: Path, given: dict[str, Any], columns: set[str]) -> None:
+    write(ROWS, tmp_path / "t", **given)
+    assert set(bounds(tmp_path / "t")) == columns
+
+
+# -- indexing ------------------------------------------------------------------------------------
+
+TYPED = {"indexing__typemap__msg": "text"}
+
+
+@pytest.mark.parametrize("given", [TYPED, {"indexing__typemap__text": "msg"}])
+def test_indexing_typemap(tmp_path: Path, given: dict[str, Any]) -> None:
+    """``indexing.typemap.<column>`` and ``indexing.typemap.<type>``."""
+    write(ROWS, tmp_path / "exact")
+    write(ROWS, tmp_path / "t", **given)
+    assert field(tmp_path / "t", "msg").is_tokenized
+    assert not field(tmp_path / "exact", "msg").is_tokenized
+    assert opened(tmp_path / "t").count("msg TEXTSEARCH 'disk'") == 2
+
+
+def test_indexing_fastfields_and_nonfastfields(tmp_path: Path) -> None:
+    """``indexing.fastfields`` and ``indexing.nonfastfields``."""
+    write(ROWS, tmp_path / "plain", **TYPED)
+    assert not field(tmp_path / "plain", "msg").fast
+    assert field(tmp_path / "plain", "host").fast
+    given = {"indexing__fastfields": "msg", "indexing__nonfastfields": "host"}
+    write(ROWS, tmp_path / "t", **TYPED, **given)
+    assert field(tmp_path / "t", "msg").fast
+    assert not field(tmp_path / "t", "host").fast
+    assert opened(tmp_path / "t").count("host = 'b'") == 1
+
+
+def test_indexing_storeonlyfields(tmp_path: Path) -> None:
+    """``indexing.storeonlyfields``: not in the index, found by reading."""
+    write(ROWS, tmp_path / "t", indexing__storeonlyfields="host")
+    assert not field(tmp_path / "t", "host").indexed
+    assert field(tmp_path / "t", "msg").indexed
+    assert opened(tmp_path / "t").count("host = 'b'") == 1
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "hits"), [("default", 2), ("whitespace", 1), ("raw", 0), ("en_stem", 2)]
+)
+def test_indexing_tokenizer(tmp_path: Path, tokenizer: str, hits: int) -> None:
+    """``indexing.tokenizer.<column>``."""
+    write(ROWS, tmp_path / "t", **TYPED, indexing__tokenizer__msg=tokenizer)
+    assert field(tmp_path / "t", "msg").tokenizer == tokenizer
+    if tokenizer != "raw":
+        assert opened(tmp_path / "t").count("msg TEXTSEARCH 'disk'") == hits
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"indexing__indexrecordoption__msg": "freq"},
+        {"indexing__text__indexRecordOption": "freq"},
+    ],
+    ids=["indexing.indexrecordoption.*", "indexing.text.indexRecordOption"],
+)
+def test_indexing_record_option(tmp_path: Path, given: dict[str, Any]) -> None:
+    write(ROWS, tmp_path / "plain", **TYPED)
+    write(ROWS, tmp_path / "t", **TYPED, **given)
+    assert field(tmp_path / "plain", "msg").record == "position"
+    assert field(tmp_path / "t", "msg").record == "freq"
+    assert opened(tmp_path / "t").count("msg TEXTSEARCH 'disk'") == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"indexing__text__maxTokenLength": "3"}, {"indexing__tokenLength__msg": 3}],
+    ids=["indexing.text.maxTokenLength", "indexing.tokenLength.*"],
+)
+def test_indexing_token_length(tmp_path: Path, given: dict[str, Any]) -> None:
+    write(ROWS, tmp_path / "t", **TYPED, **given)
+    table = opened(tmp_path / "t")
+    assert table.count("msg TEXTSEARCH 'all'") == 1
+    assert table.count("msg TEXTSEARCH 'disk'") == 0, "longer than the limit, so not a word"
+
+
+@pytest.mark.parametrize("key", ["indexWriter.tempDirectoryPath", "merge.tempDirectoryPath"])
+def test_work_folders(tmp_path: Path, key: str) -> None:
+    """A folder that is not there is named; one that is there is used and left empty."""
+    path, folder = tmp_path / "t", tmp_path / "work"
+    given = {key.replace(".", "__"): str(folder)}
+
+    def work() -> Any:
+        if key.startswith("merge"):
+            return opened(path, **given).merge()
+        return write(ROWS, path, **given)
+
+    if key.startswith("merge"):
+        write(ROWS, path)
+        write(ROWS, path)
+    with pytest.raises(ConfigError, match=rf"work.*{key}"):
+        work()
+    folder.mkdir()
+    work()
+    assert list(folder.iterdir()) == []
+    assert opened(path).count() == (6 if key.startswith("merge") else 3)
+
+
+# -- writes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "splits"),
+    [
+        ({}, 1),
+        ({"write__rowsPerSplit": 1000}, 5),
+        ({"write__targetSplitSize": 1}, 1),
+    ],
+    ids=["default", "write.rowsPerSplit", "one batch is one split"],
+)
+def test_rows_per_split(tmp_path: Path, given: dict[str, Any], splits: int) -> None:
+    write({"id": list(range(5000))}, tmp_path / "t", **given)
+    assert opened(tmp_path / "t").snapshot.num_files == splits
+
+
+def test_write_merge_schema(tmp_path: Path) -> None:
+    """``write.mergeSchema``: an append may add columns."""
+    path = tmp_path / "t"
+    write({"id": [1]}, path)
+    with pytest.raises(IndexTablesError, match="extra"):
+        write({"id": [2], "extra": ["x"]}, path)
+    write({"id": [2], "extra": ["x"]}, path, write__mergeSchema=True)
+    assert opened(path).schema.names == ["id", "extra"]
+
+
+DAYS = {"id": [1, 2], "day": ["mon", "tue"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"write__partitionOverwriteMode": "static"}, [("mon", 9)]),
+        ({"write__partitionOverwriteMode": "dynamic"}, [("mon", 9), ("tue", 2)]),
+        ({"write__replaceWhere": "day = 'mon'"}, [("mon", 9), ("tue", 2)]),
+    ],
+    ids=["static", "write.partitionOverwriteMode", "write.replaceWhere"],
+)
+def test_overwrites(tmp_path: Path, given: dict[str, Any], left: list[tuple[str, int]]) -> None:
+    path = tmp_path / "t"
+    write(DAYS, path, partition_by=["day"])
+    write({"id": [9], "day": ["mon"]}, path, partition_by=["day"], mode="overwrite", **given)
+    found = opened(path).to_arrow()
+    assert sorted(zip(found["day"].to_pylist(), found["id"].to_pylist(), strict=True)) == left
+
+
+def test_write_optimize_write(tmp_path: Path) -> None:
+    """``write.optimizeWrite.*``: how Spark is asked to bring the rows."""
+
+    def asked(path: Path = tmp_path / "none", **values: Any) -> tuple[list[str], int]:
+        given = {"enabled": True, "targetSplitSize": 1000, "samplingRatio": 2, **values}
+        keys = {f"write__optimizeWrite__{k}": v for k, v in given.items()}
+        found = distribution(Access(str(path), settings(**keys).raw()), ["day"])
+        return found["columns"], found["bytes"]
+
+    assert asked() == (["day"], 500)
+    assert asked(enabled=False) == ([], 0)
+    assert asked(targetSplitSize=2000) == (["day"], 1000)
+    assert asked(maxSplitSize=100) == (["day"], 50)
+    assert asked(samplingRatio=4) == (["day"], 250)
+    assert asked(distributionMode="none") == ([], 0)
+    assert asked(distributionMode="balanced") == asked(distributionMode="hash")
+    write({"id": list(range(100)), "day": ["mon"] * 100}, tmp_path / "t", partition_by=["day"])
+    assert asked(tmp_path / "t") == (["day"], 500)
+    assert asked(tmp_path / "t", minRowsForEstimation=100)[1] != 500, "from the table's splits"
