@@ -154,11 +154,13 @@ def peel(hashes: list[int], length: int, count_length: int) -> list[tuple[int, i
     return taken if len(taken) == len(hashes) else None
 
 
-def build(keys: list[int], bits: int) -> tuple[int, int, int, list[int]]:
+def build(
+    keys: list[int], bits: int, sized_for: int | None = None, first_seed: int = 0
+) -> tuple[int, int, int, list[int]]:
     """(seed, segment length, segment count length, slots)."""
     distinct = sorted(set(keys))
-    length, count_length = shape(len(distinct))
-    for seed in splitmix(1, 256):
+    length, count_length = shape(len(distinct) if sized_for is None else sized_for)
+    for seed in splitmix(1, 256)[first_seed:]:
         order = peel([fmix64((key + seed) & M64) for key in distinct], length, count_length)
         if order is None:
             continue
