@@ -12,10 +12,10 @@ from indextables import verbs as v
 if TYPE_CHECKING:
     from indextables.columnindex import IndexCoverage, IndexInfo
     from indextables.columnindex.building import IndexRow
-    from indextables.columnindex.postings import Rows
     from indextables.log.actions import AddXRef, DefineIndex
     from indextables.log.log import TransactionLog
     from indextables.log.read.snapshot import Snapshot
+    from indextables.splits.lookup.colindex.postings import Rows
     from indextables.xref import Coverage
 
 

@@ -12,9 +12,9 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from indextables.columnindex.predicates import Nothing, Range, extract_indexable
 from like_truth import ESCAPES, PATTERNS, TEXTS, answers
 
-from indextables.columnindex.predicates import Nothing, Range, extract_indexable
 from indextables.errors import PlanningError
 from indextables.expr.bind import bind
 from indextables.expr.column import col
