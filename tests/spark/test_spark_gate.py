@@ -81,7 +81,7 @@ def _told(way: str) -> Any:
     return pytest.param(way, marks=marks)
 
 
-@pytest.mark.parametrize("way", map(_told, WAYS))
+@pytest.mark.parametrize("way", [_told(way) for way in WAYS])
 def test_every_way_from_spark_is_refused(spark: Any, newer: Path, tmp_path: Path, way: str) -> None:
     before = tree(newer)
     with pytest.raises(Exception, match="deletionVectors"):
