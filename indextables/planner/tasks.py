@@ -109,8 +109,6 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
 
 def index_refs(snapshot: Any, splits: Sequence[SplitRef]) -> IndexRefs | None:
     """The column indexes of some splits; ``None`` where the table has none."""
-    if not getattr(getattr(snapshot, "indexes", None), "definitions", None):
-        return None
     from indextables.splits.lookup.colindex.opening import IndexRefs
 
     return IndexRefs.of(snapshot, [split.path for split in splits])

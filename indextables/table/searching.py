@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,13 @@ import pyarrow as pa
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
 from indextables.expr.ast import query_fields
-from indextables.expr.predicate import TRUE, Predicate, TextMatch, conjunction
+from indextables.expr.predicate import TRUE, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
 from indextables.planner import Planner
-from indextables.splits.read.access import matching_rows, read_split, scored_rows
+from indextables.planner.tasks import SplitTask
+from indextables.splits.read.access import read_split, scored_rows
 from indextables.splits.read.reader import SplitReader
-from indextables.table.execute import SCORE, in_order, output_schema, parallelism
+from indextables.table.execute import SCORE, in_order, open_scan, output_schema, parallelism
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -65,10 +66,12 @@ def search(table: Table, request: Request) -> pa.Table:
     plan = planner.plan(conjunction([text, where]), columns=request.columns)
     plan.check_decidable()
     table.last_plan = plan
-    splits = [split for task in plan.tasks for split in task.splits]
+    found_in = [(task, split) for task in plan.tasks for split in task.splits]
+    tasks = [replace(task, predicate=where, splits=(split,)) for task, split in found_in]
+    splits = [split for _, split in found_in]
 
     def best(number: int) -> list[_Hit]:
-        return _best_of_split(table, splits[number], number, query, where, request.limit)
+        return _best_of_split(table, tasks[number], number, query, request.limit)
 
     count = parallelism(table)
     found = [hit for hits in in_order(best, range(len(splits)), count) for hit in hits]
@@ -89,21 +92,15 @@ def _default_fields(table: Table, fields: Sequence[str] | None) -> list[str]:
 
 
 def _best_of_split(
-    table: Table, split: Any, number: int, query: ast.Query, where: Predicate, limit: int
+    table: Table, task: SplitTask, number: int, query: ast.Query, limit: int
 ) -> list[_Hit]:
-    reader = SplitReader.open(table.store, split, config=table.config)
-    if where == TRUE:
-        hits = scored_rows(reader, query, limit)
-    else:
-        hits = scored_rows(reader, query, None)
+    scan = open_scan(table.store, task, task.splits[0], table.schema, table.config)
+    hits = scored_rows(scan.reader, query, limit if scan.is_whole else None)
     rows, scores = hits.rows, hits.scores
     if scores is None:
         scores = np.zeros(len(rows), np.float32)
-    if where != TRUE:
-        allowed = matching_rows(
-            reader, where, schema=table.schema, partition_values=split.partition_values
-        )
-        keep = np.isin(rows, allowed)
+    if not scan.is_whole:
+        keep = np.isin(rows, scan.matching_rows())
         rows, scores = rows[keep][:limit], scores[keep][:limit]
     return [_Hit(float(s), number, int(r)) for r, s in zip(rows, scores, strict=True)]
 

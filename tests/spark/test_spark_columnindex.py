@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,9 @@ def test_tasks_build_what_threads_build_and_readers_use_it(spark: Any, tmp_path:
         reader = spark.read.format("indextables")
         reader = reader.option("spark.indextables.columnIndex.enabled", enabled)
         assert [r.n for r in reader.load(where).where("n = 40").collect()] == expected
+        rows = reader.load(where)
+        groups = rows.where("id >= 0").groupBy("n").count().collect()
+        keys = [-1 - i for i in range(30)] * 3 if expected == [] else list(range(90))
+        assert sorted((r.n, r["count"]) for r in groups) == sorted(Counter(keys).items())
+        filtered = rows.where("n = 40").groupBy("id").count().collect()
+        assert [(r.id, r["count"]) for r in filtered] == [(n, 1) for n in expected]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,13 +19,17 @@ from splitkit import RANDOM_OPTIONS, open_split, pooled_table, random_table, val
 from indextables.errors import IndexTablesError, PlanningError
 from indextables.expr.bind import bind
 from indextables.expr.evaluate import evaluate
-from indextables.expr.predicate import TRUE
-from indextables.splits.read.aggregate import aggregate_split
+from indextables.expr.predicate import TRUE, Predicate
+from indextables.splits.read import aggregate
+from indextables.splits.read.access import SplitScan
+from indextables.splits.read.aggregate import aggregate_scans
 from indextables.splits.read.partials import (
+    Aggregation,
     DateHistogram,
     Group,
     Histogram,
     Metric,
+    Partial,
     Ranges,
     Terms,
     finalize,
@@ -34,6 +39,26 @@ from indextables.splits.read.reader import SplitReader
 
 ORDERED = ["s", "b", "i8", "i64", "f32", "f64", "dec", "wide", "d", "ts", "ntz", "bin", "txt"]
 NUMBERS = ["i8", "i16", "i32", "i64", "f32", "f64", "dec", "wide"]
+
+
+@pytest.fixture(autouse=True, params=[0, aggregate.SMALL_ROWS], ids=["alone", "gathered"])
+def small_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each split grouped by itself, by codes where it has them, and as one of many small ones."""
+    monkeypatch.setattr(aggregate, "SMALL_ROWS", request.param)
+
+
+def aggregate_split(
+    reader: SplitReader,
+    metrics: Sequence[Metric],
+    groups: Sequence[Group] = (),
+    predicate: Predicate = TRUE,
+    **options: Any,
+) -> Partial:
+    """The partial result of one split."""
+    scan = SplitScan(reader, predicate, **options)
+    aggregation = Aggregation(tuple(metrics), tuple(groups), scan.shaper.schema)
+    aggregation.check()
+    return aggregate_scans([scan], aggregation, reader.config["read.batchRows"])
 
 
 def physical(column: Any) -> list[Any]:

@@ -76,26 +76,23 @@ class Aggregation:
     @cached_property
     def grouping(self) -> Grouping:
         """The same over columns that hold the keys and measures already computed."""
-        fields = [pa.field(k.name, k.value.dtype) for k in self.keys]
-        fields += [pa.field(a.name, a.measure.dtype) for a in self.aggregates if a.measure]
-        metrics = [
-            Metric(a.function, a.name if a.measure else None, a.text) for a in self.aggregates
-        ]
-        return Grouping(tuple(metrics), tuple(Terms(k.name) for k in self.keys), pa.schema(fields))
+        return self._over([k.name for k in self.keys], [a.name for a in self.aggregates])
 
     @cached_property
     def columnar(self) -> Grouping | None:
         """The same over columns of the table, where keys and measures are nothing else."""
-        values = [k.value for k in self.keys] + [a.measure for a in self.aggregates if a.measure]
-        if any(value.column is None for value in values):
-            return None
-        fields = {str(value.column): value.dtype for value in values}
-        groups = [Terms(str(k.value.column), k.name) for k in self.keys]
-        metrics = [
-            Metric(a.function, a.measure.column if a.measure else None, a.text)
-            for a in self.aggregates
-        ]
-        return Grouping(tuple(metrics), tuple(groups), pa.schema(fields))
+        keys = [k.value.column for k in self.keys]
+        measures = [a.measure.column if a.measure else "" for a in self.aggregates]
+        return None if None in (*keys, *measures) else self._over(keys, measures)
+
+    def _over(self, keys: Sequence[Any], measures: Sequence[Any]) -> Grouping:
+        """Keys and measures in columns of these names."""
+        types = {name: k.value.dtype for name, k in zip(keys, self.keys, strict=True)}
+        metrics = []
+        for name, a in zip(measures, self.aggregates, strict=True):
+            metrics.append(Metric(a.function, name if a.measure else None, a.text))
+            types |= {name: a.measure.dtype} if a.measure else {}
+        return Grouping(tuple(metrics), tuple(map(Terms, keys)), pa.schema(types))
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch with the partial results of all rows; none without rows to group."""

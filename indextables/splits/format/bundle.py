@@ -17,7 +17,7 @@ import contextlib
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -30,7 +30,6 @@ SEAL = b"ITXSEAL1"
 TRAILER_MAGIC = b"QWFT"
 INFO = "split.json"
 _SEAL = struct.Struct("<8sII")
-_COPY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +63,6 @@ class BundleWriter:
             self._write(part)
         return self._close(name, start, crc)
 
-    def add_file(self, name: str, source: str) -> tuple[int, int]:
-        """Append a member copied from a local file."""
-        start, crc = self._at, 0
-        for block in _blocks(source):
-            crc = crc32c(block, crc)
-            self._write(block)
-        return self._close(name, start, crc)
-
     def _write(self, part: Any) -> None:
         view = memoryview(part).cast("B")
         self._file.write(view)
@@ -103,12 +94,6 @@ class BundleWriter:
         with contextlib.suppress(OSError):
             self._file.close()
         remove_file(self.path, os.path.dirname(self.path))
-
-
-def _blocks(source: str) -> Iterator[bytes]:
-    with open(source, "rb") as file:
-        while block := file.read(_COPY_BYTES):
-            yield block
 
 
 def parse_footer(raw: bytes, footer_start: int, path: str) -> Footer:

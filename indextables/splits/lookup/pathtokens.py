@@ -46,11 +46,6 @@ def marker(path: str) -> str:
     return "=" + escape_path(path)
 
 
-def path_term(path: str, token: str) -> str:
-    """The term of a token at a path."""
-    return term_prefix(path) + token
-
-
 def term_prefix(path: str) -> str:
     return ":" + escape_path(path) + SEPARATOR
 

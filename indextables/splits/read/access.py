@@ -27,6 +27,7 @@ from indextables.splits.lookup.folding import fold
 from indextables.splits.lookup.nodes import Both, Index, Node
 from indextables.splits.read.choose import Candidates, Chooser, Rows
 from indextables.splits.read.columns import Shaper, empty_batch
+from indextables.splits.read.lazy import lazily
 from indextables.splits.read.reader import Hits, SplitReader, as_predicate
 from indextables.splits.read.summary import first_rows
 
@@ -53,8 +54,8 @@ class SplitScan:
         table = schema if schema is not None else reader.schema
         values = reader.ref.partition_values if partition_values is None else partition_values
         self.reader = reader
-        self.rows = reader.foreign.typed(table) if reader.is_foreign else reader.rows
-        self.shaper = Shaper(self.rows.schema, table, values, reader.path)
+        stored = reader.foreign.typed(table).schema if reader.is_foreign else reader.schema
+        self.shaper = Shaper(stored, table, values, reader.path)
         folded = fold(predicate, self.shaper)
         self.predicate = predicate if folded == predicate else folded
         self.only = None if only is None else np.asarray(only, np.uint32)
@@ -62,6 +63,12 @@ class SplitScan:
         self.chooser = Chooser(reader, self.predicate, indexes, self.only, spare_index)
         if not can_evaluate(self.predicate):
             raise PlanningError(f"the predicate cannot be evaluated here: {self.predicate!r}")
+
+    @lazily
+    def rows(self) -> Any:
+        """The rows, which what members can tell does not need."""
+        reader = self.reader
+        return reader.foreign.typed(self.shaper.schema) if reader.is_foreign else reader.rows
 
     # -- which rows -------------------------------------------------------------------------------
 
@@ -86,6 +93,10 @@ class SplitScan:
         """Row numbers that satisfy the predicate, ascending, in pieces."""
         for rows, _ in self.pieces((), self.reader.config["read.batchRows"]):
             yield rows
+
+    def matching_rows(self) -> Rows:
+        """Row numbers that satisfy the predicate, ascending."""
+        return np.concatenate([np.empty(0, np.uint32), *self.matching()])
 
     def pieces(
         self, columns: Sequence[str], batch_rows: int
@@ -218,12 +229,7 @@ class SplitScan:
 
     def _span(self, names: list[str], first: int, count: int) -> pa.RecordBatch:
         parts = list(self.rows.scan(names, count, (first, first + count)))
-        return parts[0] if len(parts) == 1 else _joined(parts)
-
-
-def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = pa.Table.from_batches(parts).combine_chunks()
-    return table.to_batches()[0]
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
 # -- what others call -----------------------------------------------------------------------------
@@ -252,14 +258,9 @@ def count_split(reader: SplitReader, predicate: Predicate = TRUE, **options: Any
     return SplitScan(reader, predicate, **options).count()
 
 
-def count_rows(reader: SplitReader, predicate: Predicate) -> int:
-    return count_split(reader, predicate, partition_values={})
-
-
 def matching_rows(reader: SplitReader, predicate: Predicate, **options: Any) -> Rows:
     """The row numbers that satisfy ``predicate``, ascending."""
-    parts = list(SplitScan(reader, predicate, **options).matching())
-    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+    return SplitScan(reader, predicate, **options).matching_rows()
 
 
 def scored_rows(reader: SplitReader, query: ast.Query, limit: int | None) -> Hits:

@@ -9,21 +9,19 @@ columns, counting the codes is all there is to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.expr.predicate import TRUE, Predicate, referenced_columns
+from indextables.expr.predicate import referenced_columns
 from indextables.splits.lookup.coded import is_coded
 from indextables.splits.lookup.codes import Codes
 from indextables.splits.read.access import SplitScan
 from indextables.splits.read.partials import (
     Aggregation,
-    Group,
-    Metric,
     Partial,
     Terms,
     group_key,
@@ -31,30 +29,12 @@ from indextables.splits.read.partials import (
     merge,
     state_columns,
 )
-from indextables.splits.read.reader import SplitReader
 from indextables.splits.read.summary import summarize
 
 MOST_CELLS = 1 << 22
 SMALL_ROWS = 8192
 GATHERED_ROWS = 1 << 17
 Coded = dict[int, Codes]
-
-
-def aggregate_split(
-    reader: SplitReader,
-    metrics: Sequence[Metric],
-    groups: Sequence[Group] = (),
-    predicate: Predicate = TRUE,
-    **options: Any,
-) -> Partial:
-    """The partial result of one split; ``merge`` those of several, then ``finalize``.
-
-    ``options`` are those of ``SplitScan``.
-    """
-    scan = SplitScan(reader, predicate, **options)
-    aggregation = Aggregation(tuple(metrics), tuple(groups), scan.shaper.schema)
-    aggregation.check()
-    return aggregate_scans([scan], aggregation, reader.config["read.batchRows"])
 
 
 def aggregate_scans(

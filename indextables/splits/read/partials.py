@@ -199,10 +199,6 @@ class Partial:
     aggregation: Aggregation
     table: pa.Table
 
-    @property
-    def num_groups(self) -> int:
-        return int(self.table.num_rows)
-
 
 def group_states(aggregation: Aggregation, keys: Sequence[Any], states: dict[str, Any]) -> Partial:
     """One partial from keys and state columns of some rows (``rows`` counts them)."""

@@ -234,15 +234,9 @@ class SplitReader:
         return Hits(rows if limit is None else rows[:limit])
 
     def count(self, query: ast.Query) -> int:
-        from indextables.splits.read.access import count_rows
+        from indextables.splits.read.access import count_split
 
-        return count_rows(self, as_predicate(query))
-
-    def aggregate(self, *args: Any, **kwargs: Any) -> Any:
-        """See ``splits.aggregate.aggregate_split``."""
-        from indextables.splits.read.aggregate import aggregate_split
-
-        return aggregate_split(self, *args, **kwargs)
+        return count_split(self, as_predicate(query), partition_values={})
 
     def __repr__(self) -> str:
         return f"SplitReader({self.path!r}, {self.num_rows} rows)"

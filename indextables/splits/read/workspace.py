@@ -194,10 +194,6 @@ class Workspace:
         """Is the index of a split open?"""
         return key in self._open
 
-    def forget(self, key: Hashable) -> None:
-        with self._lock:
-            self._open.pop(key, None)
-
     def clear(self) -> None:
         with self._lock:
             self._open.clear()

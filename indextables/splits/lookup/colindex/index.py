@@ -8,7 +8,7 @@ values are equally frequent; ``share`` gives the true share of rows, which is as
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -113,15 +113,6 @@ class ColumnIndex:
 
     def _value(self, position: int) -> Any:
         return value_of(self.kind, self.key_at(position))
-
-    def counts_by_value(self) -> Iterator[tuple[Any, int]]:
-        """Every value with its number of rows, ascending, Null first."""
-        if self.null_count:
-            yield None, self.null_count
-        flat = self.flat()
-        counts = np.diff(flat.offsets).tolist()
-        for i, count in enumerate(counts):
-            yield value_of(self.kind, flat.key_at(i)), count
 
     def top(self, count: int, *, descending: bool = False) -> Rows:
         """Rows of the first values in order (ties by row), Null left out."""

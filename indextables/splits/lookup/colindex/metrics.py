@@ -1,6 +1,6 @@
 """What the column indexes did: counters in this process, and OpenTelemetry where it is installed.
 
-Outcomes of a look-up: ``hit`` (the index gave the rows), ``miss`` (no index for this split),
+Outcomes of a look-up: ``hit`` (the index gave the rows), ``miss`` (the column has no index here),
 ``error`` (the index could not be read; the split was read without it) and ``fallback`` (too many
 rows match). ``init_logging_metrics`` logs three lines each minute and needs only ``logging``.
 """
