@@ -78,7 +78,6 @@ SINGLE = {
     "splits/lookup/predicates.py::text_conjuncts",
     "splits/lookup/terms.py::likely_parts",
     "splits/read/access.py::_prefers_scan",
-    "splits/read/access.py::_searched",
     "splits/read/access.py::spares_index",
     # Parts that are joined with their like; any other part stands alone.
     "expr/normalize.py::_merge",
@@ -159,7 +158,6 @@ def test_the_places_that_need_visitors_have_them() -> None:
         "planner/explain/describe.py",
         "planner/stages/program.py",
         "planner/stages/ranges.py",
-        "spark/driver/quick.py",
         "splits/lookup/predicates.py",
         "splits/lookup/queries.py",
         "table/snippets.py",

@@ -296,7 +296,6 @@ def test_explains_itself(large: tuple[pa.Table, SplitReader]) -> None:
     assert "filter" in plan("level = 'ERROR' and msg > 'b'").detail
     assert "hash" in plan("id = 'x'").detail
     assert describe_access(reader, TRUE, row_hint=True).kind == "column_index"
-    assert describe_access(reader.mapping, bind("n = 1", table.schema)).kind == "search"
 
 
 def test_every_short_pattern_of_like(tmp_path: Path) -> None:

@@ -29,15 +29,11 @@ from indextables.expr import ast
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import (
     TRUE,
-    And,
-    Or,
     Predicate,
     TextMatch,
-    Undecided,
     leaves,
     referenced_columns,
 )
-from indextables.mapping import DocMapping
 from indextables.splits.lookup.coded import coded_mask, coded_rows, is_coded, split_coded
 from indextables.splits.lookup.folding import fold
 from indextables.splits.lookup.nodes import All, Both, Index, Node, Nothing, Spans, has_hash
@@ -396,13 +392,11 @@ def _ranking(node: Node) -> Index | None:
 
 
 def describe_access(
-    reader: SplitReader | DocMapping, predicate: Predicate, *, row_hint: bool = False
+    reader: SplitReader, predicate: Predicate, *, row_hint: bool = False
 ) -> AccessPlan:
-    """How a predicate would be answered; with a mapping alone, what is expected."""
+    """How a predicate would be answered."""
     if row_hint:
         return AccessPlan("column_index", "rows of a column index", False)
-    if isinstance(reader, DocMapping):
-        return _expected_access(reader, predicate)
     if reader.is_foreign:
         return AccessPlan("scan", "written by another program: rows are scanned", True)
     if predicate == TRUE:
@@ -418,22 +412,3 @@ def describe_access(
     how = "bounds of zones" if isinstance(found.node, Spans) else how
     rest = "" if found.residual == TRUE else f", then filter {found.residual!r}"
     return AccessPlan("search", f"{how}{rest}", found.residual == TRUE)
-
-
-def _expected_access(mapping: DocMapping, predicate: Predicate) -> AccessPlan:
-    columns = _searched(mapping, predicate)
-    if columns:
-        return AccessPlan("search", f"index of {', '.join(dict.fromkeys(columns))}", False)
-    return AccessPlan("scan", "no indexed column", predicate == TRUE)
-
-
-def _searched(mapping: DocMapping, predicate: Predicate) -> list[str]:
-    """Columns whose index can narrow the rows: of some conjunct, or of every alternative."""
-    if isinstance(predicate, And | Or):
-        parts = [_searched(mapping, child) for child in predicate.children]
-        every = isinstance(predicate, And) or all(parts)
-        return [column for part in parts for column in part] if every else []
-    if isinstance(predicate, Undecided):
-        return []
-    known = ((c, mapping.get(c)) for c in referenced_columns(predicate))
-    return [column for column, field in known if field is not None and field.indexed]
