@@ -51,7 +51,6 @@ SINGLE = {
     "expr/textmatch.py::_words",
     "expr/textmatch.py::match",
     "planner/stages/program.py::_usable",
-    "planner/stages/ranges.py::_asked_for",
     "planner/stages/ranges.py::is_avoided",
     "splits/lookup/predicates.py::_pattern",
     "splits/lookup/predicates.py::_column",
