@@ -17,7 +17,7 @@ from typing import get_args
 
 import pytest
 
-from indextables.expr import ast, predicate
+from indextables.expr import ast, filters, predicate, wire
 
 PACKAGE = Path(predicate.__file__).parents[1]
 SOURCES = {
@@ -208,3 +208,11 @@ def test_a_catch_all_is_found() -> None:
 
 def test_wire_forms_know_every_kind() -> None:
     assert set(ast._KINDS.values()) == set(get_args(ast.Query))
+    bases = {"Filter", "Comparison", "TextFilter"}
+    left_to_spark = {"Unsupported"}
+    assert below(filters.Expression) - set(wire._CLASSES) == bases | left_to_spark
+
+
+def below(cls: type) -> set[str]:
+    """The names of the classes under a class."""
+    return {name for sub in cls.__subclasses__() for name in (sub.__name__, *below(sub))}
