@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.errors import TypeMismatchError
+from indextables.expr.ast import Range
 
 _MAPPED = 0xFFFF << 32
 _MAPPED_PREFIX = bytes(10) + b"\xff\xff"
@@ -55,6 +56,17 @@ def address_range(text: str) -> tuple[int, int]:
     if found is None:
         raise TypeMismatchError(f"'{text}' is not an IP address or range", hint=_HINT)
     return found
+
+
+def addresses_between(query: Range) -> tuple[int, int] | None:
+    """The closed range of a range of addresses; ``None`` if an end is not one."""
+    low = 0 if query.lower is None else parse_address(str(query.lower))
+    high = 2**128 - 1 if query.upper is None else parse_address(str(query.upper))
+    if low is None or high is None:
+        return None
+    low += query.lower is not None and not query.include_lower
+    high -= query.upper is not None and not query.include_upper
+    return low, high
 
 
 def _cidr(text: str) -> tuple[int, int] | None:

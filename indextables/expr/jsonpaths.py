@@ -210,6 +210,11 @@ def decimal_text(value: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
+def token(value: Any) -> str:
+    """The token of a scalar that a query names."""
+    return value if isinstance(value, str) else number_text(value)
+
+
 def number_text(value: int | float) -> str:
     """The token of a number (or bool)."""
     if isinstance(value, bool):

@@ -2,13 +2,14 @@
 
 LIKE follows Spark: ``%`` is any run of characters, ``_`` is one, and the escape character makes the
 next ``%``, ``_`` or itself plain; before anything else, or at the end, it is an error. Whoever uses
-a pattern gets its segments, so nobody else knows about escapes.
+a pattern gets its segments, so nobody else knows about escapes. The wildcards of a query string are
+the same in other letters.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -34,20 +35,25 @@ class LikePattern:
 
     @classmethod
     def parse(cls, pattern: str, escape: str = "\\") -> LikePattern:
-        """The pattern as its segments."""
+        """The segments of a pattern of LIKE."""
+        return cls.joined(_like_parts(pattern, escape))
+
+    @classmethod
+    def wildcards(cls, pattern: str) -> LikePattern:
+        """The same of ``*`` (any run) and ``?``; a backslash makes the next character plain."""
+        wild = {"*": Wild.RUN, "?": Wild.ONE}
+        parts = re.findall(r"(?s)\\.|.", pattern)
+        return cls.joined(wild.get(p, p) if len(p) == 1 else p[1] for p in parts)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Segment]) -> LikePattern:
         found: list[Segment] = []
-        characters = iter(pattern)
-        for char in characters:
-            if char != escape and char in "%_":
-                if (wild := Wild(char)) is Wild.ONE or found[-1:] != [wild]:
-                    found.append(wild)
-                continue
-            if char == escape:
-                char = _escaped(pattern, next(characters, ""), escape)
-            if found and isinstance(found[-1], str):
-                found[-1] += char
-            else:
-                found.append(char)
+        for part in parts:
+            last = found[-1] if found else None
+            if isinstance(part, str) and isinstance(last, str):
+                found[-1] = last + part
+            elif part is not Wild.RUN or last is not Wild.RUN:
+                found.append(part)
         return cls(tuple(found))
 
     @property
@@ -68,6 +74,15 @@ class LikePattern:
     def __str__(self) -> str:
         """As SQL spells it with a backslash for its escape."""
         return self.spelled(lambda text: re.sub(r"[\\%_]", r"\\\g<0>", text), "%", "_")
+
+
+def _like_parts(pattern: str, escape: str) -> Iterator[Segment]:
+    characters = iter(pattern)
+    for char in characters:
+        if char == escape:
+            yield _escaped(pattern, next(characters, ""), escape)
+        else:
+            yield Wild(char) if char in "%_" else char
 
 
 def _escaped(pattern: str, char: str, escape: str) -> str:

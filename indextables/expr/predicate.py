@@ -240,29 +240,27 @@ NULL = Constant(Truth.NULL)
 
 
 def conjunction(parts: list[Predicate]) -> Predicate:
-    """AND of the parts, flattened; TRUE parts vanish, one FALSE or NULL part decides."""
-    flat: list[Predicate] = []
-    for part in parts:
-        flat.extend(part.children if isinstance(part, And) else (part,))
-    kept = [p for p in dict.fromkeys(flat) if p != TRUE]
-    if FALSE in kept:
-        return FALSE
-    if not kept:
-        return TRUE
-    return kept[0] if len(kept) == 1 else And(tuple(kept))
+    """AND of the parts, flattened; TRUE parts vanish, one FALSE part decides."""
+    return _joined(parts, And, TRUE, FALSE)
 
 
 def disjunction(parts: list[Predicate]) -> Predicate:
     """OR of the parts, flattened; FALSE parts vanish, one TRUE part decides."""
+    return _joined(parts, Or, FALSE, TRUE)
+
+
+def _joined(
+    parts: list[Predicate], kind: type[And | Or], neutral: Constant, decisive: Constant
+) -> Predicate:
     flat: list[Predicate] = []
     for part in parts:
-        flat.extend(part.children if isinstance(part, Or) else (part,))
-    kept = [p for p in dict.fromkeys(flat) if p != FALSE]
-    if TRUE in kept:
-        return TRUE
-    if not kept:
-        return FALSE
-    return kept[0] if len(kept) == 1 else Or(tuple(kept))
+        flat.extend(part.children if isinstance(part, kind) else (part,))
+    kept = [p for p in dict.fromkeys(flat) if p != neutral]
+    if decisive in kept:
+        return decisive
+    if len(kept) < 2:
+        return kept[0] if kept else neutral
+    return kind(tuple(kept))
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:

@@ -36,13 +36,13 @@ from indextables.expr.analyzers import analyze, tokenize
 from indextables.expr.arrays import one_array
 from indextables.expr.casting import physical_values
 from indextables.expr.edits import within_edits
-from indextables.expr.ipaddr import address_range, in_range, parse_address
+from indextables.expr.ipaddr import address_range, addresses_between, in_range
+from indextables.expr.like import LikePattern
 from indextables.expr.literals import Kind, Scalar
 from indextables.expr.predicate import Column, Op, conjunction
 from indextables.mapping import DEFAULT_TOKEN_LENGTH, DocMapping, FieldMapping
 
 Rows = NDArray[np.bool_]
-_META = "\\.+*?()|[]{}^$"
 
 
 def match_rows(query: ast.Query, batch: pa.RecordBatch | pa.Table, mapping: DocMapping) -> Rows:
@@ -257,12 +257,12 @@ def _wanted(query: ast.OneTermQuery, words: pa.Array) -> Rows:
     """Which terms the query wants."""
     match query:
         case ast.Term():
-            return as_rows(pc.equal(words, _token(query.value)))
+            return as_rows(pc.equal(words, jsonpaths.token(query.value)))
         case ast.TermSet():
-            tokens = pa.array([_token(v) for v in query.values], pa.string())
+            tokens = pa.array([jsonpaths.token(v) for v in query.values], pa.string())
             return as_rows(pc.is_in(words, value_set=tokens))
         case ast.Wildcard():
-            regex = f"(?s)^{_wildcard_regex(query.pattern)}$"
+            regex = LikePattern.wildcards(query.pattern).regex
             return as_rows(pc.match_substring_regex(words, regex))
         case ast.Regex():
             return as_rows(pc.match_substring_regex(words, f"^(?:{query.pattern})$"))
@@ -274,24 +274,6 @@ def _wanted(query: ast.OneTermQuery, words: pa.Array) -> Rows:
             return np.fromiter(inside, bool, len(words))
         case _:
             assert_never(query)
-
-
-def _token(value: Any) -> str:
-    return value if isinstance(value, str) else jsonpaths.number_text(value)
-
-
-def _wildcard_regex(pattern: str) -> str:
-    pieces: list[str] = []
-    plain = False
-    for char in pattern:
-        if plain or char not in "*?\\":
-            pieces.append("\\" + char if char in _META else char)
-            plain = False
-        elif char == "\\":
-            plain = True
-        else:
-            pieces.append(".*" if char == "*" else ".")
-    return "".join(pieces) + ("\\\\" if plain else "")
 
 
 def _between(value: Any, query: ast.Range) -> bool:
@@ -350,15 +332,10 @@ def _address(query: ast.WordQuery, values: pa.Array) -> Rows:
 
 
 def _addresses(query: ast.Range, texts: pa.Array) -> Rows:
-    low = 0 if query.lower is None else parse_address(str(query.lower))
-    high = 2**128 - 1 if query.upper is None else parse_address(str(query.upper))
-    if low is None or high is None:
+    ends = addresses_between(query)
+    if ends is None:
         raise PlanningError(f"{query} does not name addresses")
-    low += query.lower is not None and not query.include_lower
-    high -= query.upper is not None and not query.include_upper
-    if low > high:
-        return np.zeros(len(texts), bool)
-    return in_range(texts, low, high)
+    return in_range(texts, *ends) if ends[0] <= ends[1] else np.zeros(len(texts), bool)
 
 
 def _typed(query: ast.WordQuery, values: pa.Array) -> Rows:

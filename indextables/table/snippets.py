@@ -7,7 +7,6 @@ query words; everything but the marks is escaped for HTML.
 
 from __future__ import annotations
 
-import fnmatch
 import html
 import re
 from collections.abc import Callable, Iterator
@@ -15,6 +14,8 @@ from typing import Any, assert_never
 
 from indextables.expr import ast
 from indextables.expr.analyzers import Token, analyze, analyze_tokens
+from indextables.expr.edits import within_edits
+from indextables.expr.like import LikePattern
 from indextables.mapping import DocMapping
 
 WINDOW = 150
@@ -61,26 +62,15 @@ def _leaf(query: ast.FieldQuery, tokenizer: str, length: int) -> Iterator[Callab
                 last = query.terms[-1]
                 yield lambda token: token.startswith(last)
         case ast.Wildcard():
-            pattern = re.compile(fnmatch.translate(query.pattern.replace("[", "[[]")))
-            yield lambda token: pattern.match(token) is not None
-        case ast.Fuzzy(_, value, distance):
-            yield lambda token: _near(token, value, distance)
+            parsed = LikePattern.wildcards(query.pattern)
+            fits = re.compile(parsed.spelled(re.escape, ".*", "."), re.DOTALL).fullmatch
+            yield lambda token: fits(token) is not None
+        case ast.Fuzzy(_, value, distance, prefix):
+            yield lambda token: within_edits(value, token, distance, prefix)
         case ast.Range() | ast.Regex() | ast.Exists():
             return
         case _:
             assert_never(query)
-
-
-def _near(a: str, b: str, most: int) -> bool:
-    """Are two words at most ``most`` edits apart?"""
-    if abs(len(a) - len(b)) > most:
-        return False
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        last, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
-    return row[-1] <= most
 
 
 def _excerpt(text: str, hits: list[Token]) -> str:

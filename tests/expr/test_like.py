@@ -8,6 +8,7 @@ bounds and by column indexes. What prunes may keep too much, so there only lost 
 from __future__ import annotations
 
 import random
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +17,19 @@ from indextables.columnindex.predicates import Nothing, Range, extract_indexable
 from like_truth import ESCAPES, PATTERNS, TEXTS, answers
 
 from indextables.errors import PlanningError
+from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.expr.column import col
 from indextables.expr.evaluate import evaluate
 from indextables.expr.like import LikePattern, Wild
 from indextables.expr.predicate import Compare, InSet, Like, NullTest, Predicate, StringMatch
+from indextables.expr.textmatch import match_rows
+from indextables.mapping import DocMapping
 from indextables.native import _prune
 from indextables.planner.stages.partitions import PartitionColumn, partition_table, typed_values
 from indextables.planner.stages.ranges import ranges_of
 from indextables.planner.stages.verdict import CANNOT_MATCH, MUST_MATCH
+from indextables.table.snippets import matchers
 
 SCHEMA = pa.schema([("s", pa.string())])
 ROWS = pa.record_batch({"s": pa.array(TEXTS, pa.string())})
@@ -39,16 +44,16 @@ def bound(pattern: str, escape: str, *, negated: bool = False) -> Predicate:
     return bind(~test if negated else test, SCHEMA)
 
 
-def twin(pattern: str, escape: str, text: str) -> bool:
+def twin(pattern: str, escape: str, text: str, wild: str = "%_") -> bool:
     """One character after the other: the places in the text that the pattern can have reached."""
     reached, plain = {0}, False
     for char in pattern:
         if char == escape and not plain:
             plain = True
-        elif char == "%" and not plain:
+        elif char == wild[0] and not plain:
             reached = set(range(min(reached, default=len(text) + 1), len(text) + 1))
         else:
-            fits = char == "_" and not plain
+            fits = char == wild[1] and not plain
             reached = {i + 1 for i in reached if i < len(text) and (fits or text[i] == char)}
             plain = False
     return len(text) in reached
@@ -155,3 +160,16 @@ def test_an_escaped_character_is_part_of_the_prefix() -> None:
     assert ranges is not None
     verdicts = ranges.verdicts(typed_values(["a%bc", "a%c", "axbc"], pa.string()), None)
     assert [v == CANNOT_MATCH for v in verdicts] == [False, True, True], "and it excludes"
+
+
+def test_wildcards_of_queries_are_the_same_in_other_letters() -> None:
+    texts = ["".join(t) for size in range(4) for t in product("a*?\\", repeat=size)]
+    words = pa.record_batch({"s": texts})
+    mapping = DocMapping.for_schema(SCHEMA)
+    for pattern in texts:
+        found = match_rows(ast.Wildcard("s", pattern), words, mapping).tolist()
+        ending = pattern + "\\" if (len(pattern) - len(pattern.rstrip("\\"))) % 2 else pattern
+        expected = [twin(ending, "\\", t, "*?") for t in texts]
+        assert found == expected, pattern
+        marks = list(matchers(ast.Wildcard("s", pattern), "s", "raw", 255))
+        assert [any(mark(t) for mark in marks) for t in texts] == expected, pattern

@@ -99,18 +99,26 @@ def test_json_is_versioned_and_complete(table: Table) -> None:
     ("sql", "access"),
     [
         ("s = 'a'", "search: index of s"),
-        ("lower(s) = 'a'", "scan: no indexed column"),
+        ("lower(s) = 'a'", "scan: no index narrows it"),
         ("lower(s) = 'a' AND i > 1", "search: index of i"),
-        ("lower(s) = 'a' OR i > 1", "scan: no indexed column"),
+        ("lower(s) = 'a' OR i > 1", "scan: no index narrows it"),
         ("s = 'a' OR i > 1", "search: index of s, i"),
         ("body TEXTSEARCH 'fox'", "search: index of body"),
+        ("body > 'a' AND body LIKE '%o%'", "scan: no index narrows it"),
+        ("s LIKE 'a%c%' AND body > 'a'", "search: index of s"),
+        ("s != 'a' OR body > 'b'", "scan: no index narrows it"),
+        ("NOT body TEXTSEARCH 'fox' AND i != 5", "search: index of body, i"),
+        ("st.name = 'x' OR st.n > 1", "search: index of st"),
+        ("raw = 'q'", "scan: no index narrows it"),
     ],
 )
 def test_the_access_is_the_one_splits_choose(tmp_path: Path, sql: str, access: str) -> None:
     """What the log promises is what the compiler of an open split says it will do."""
     path = str(tmp_path / "t")
     data = pa.table({"s": list("abcabc"), "i": [1, 5, 2, 9, 3, 0], "body": ["a fox", "no"] * 3})
-    indextables.write(data, path, text=["body"])
+    data = data.append_column("st", pa.array([{"name": "x", "n": 1}, {"name": "y", "n": 2}] * 3))
+    data = data.append_column("raw", pa.array(list("pqrpqr")))
+    indextables.write(data, path, text=["body"], options={"indexing.storeonlyfields": "raw"})
     plan = indextables.open(path).plan(sql)
     assert f"[{access}]" in plan.explain()
     reader = SplitReader.open(plan.planner.target.store, plan.splits[0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from spark_world import ALL_IN_DRIVER, ALL_IN_TASKS, World, bag
 
 from indextables.config import Config
-from indextables.expr.predicate import TRUE, And, Compare, InSet, Op, TextMatch
+from indextables.expr.predicate import TRUE, And, Column, Compare, InSet, Op, TextMatch
 from indextables.planner.tasks import SplitTask
 from indextables.spark.driver import quick
 from indextables.spark.driver.quick import is_cheap, is_searched
@@ -147,7 +148,7 @@ def test_what_is_cheap() -> None:
 
 
 def test_what_an_index_finds() -> None:
-    any_: Any = None
+    any_: Any = Column(("n",), pa.int64())
     assert is_searched(InSet(any_, (1,)))
     assert is_searched(TextMatch(any_, ("message",), "x"))
     assert not is_searched(InSet(any_, (1,), negated=True))

@@ -295,7 +295,6 @@ def test_explains_itself(large: tuple[pa.Table, SplitReader]) -> None:
     assert plan("true").kind == "scan"
     assert "filter" in plan("level = 'ERROR' and msg > 'b'").detail
     assert "hash" in plan("id = 'x'").detail
-    assert describe_access(reader.mapping, bind("n = 1", table.schema)).kind == "search"
 
 
 def test_every_short_pattern_of_like(tmp_path: Path) -> None:

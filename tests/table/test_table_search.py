@@ -10,9 +10,13 @@ import pytest
 
 import indextables
 from indextables.errors import IndexTablesError
+from indextables.expr import ast
 from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TextMatch
 from indextables.expr.querystring import parse_query
+from indextables.expr.textmatch import match_rows
+from indextables.mapping import DocMapping, IndexingOptions
+from indextables.table.snippets import snippets
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "expr"))
 
@@ -115,3 +119,20 @@ def test_tables_of_jvm_indextables_are_searched_by_scanning(interop_dir: Path) -
     value = everything[0][text]
     expected = sum(1 for row in everything if row[text] == value)
     assert table.count(indextables.col(text) == value) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "expected"),
+    [
+        (ast.Fuzzy("s", "hlelo", 1), "a hello", "a <b>hello</b>"),
+        (ast.Fuzzy("s", "helo", 1, prefix=True), "helloworld", "<b>helloworld</b>"),
+        (ast.Wildcard("s", "h?l*"), "a hello", "a <b>hello</b>"),
+        (ast.Wildcard("s", "h\\?l*"), "a hello", "a hello"),
+    ],
+)
+def test_snippets_mark_what_the_index_finds(query: ast.Query, text: str, expected: str) -> None:
+    schema = pa.schema([("s", pa.string())])
+    mapping = DocMapping.for_schema(schema, options=IndexingOptions(text=("s",)))
+    rows = pa.record_batch({"s": [text]})
+    assert snippets(query, "s", rows.column("s"), mapping) == [expected]
+    assert match_rows(query, rows, mapping).tolist() == ["<b>" in expected]

@@ -11,6 +11,8 @@ from typing import Any
 
 from indextables.expr.predicate import TRUE, Predicate
 from indextables.mapping import DocMapping
+from indextables.splits.lookup.expected import expected_compiler, searched_columns
+from indextables.splits.lookup.predicates import PredicateCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,20 @@ def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
     mapping: DocMapping | None = snapshot.table_mapping
     if mapping is None:
         return ExpectedAccess("scan", "no document mapping in the log")
-    from indextables.splits.read.choose import describe_access
+    columns = searched_columns(_compiler(snapshot, mapping), predicate)
+    if columns:
+        return ExpectedAccess("search", f"index of {', '.join(columns)}")
+    return ExpectedAccess("scan", "no index narrows it")
 
-    found = describe_access(mapping, predicate)
-    return ExpectedAccess(found.kind, found.detail)
+
+def _compiler(snapshot: Any, mapping: DocMapping) -> PredicateCompiler:
+    """What compiles for the table's splits, made once per snapshot and mapping."""
+    known = snapshot.derived.get("planner.compiler")
+    if known is None or known[0] is not mapping:
+        known = (mapping, expected_compiler(snapshot.schema, mapping))
+        snapshot.derived["planner.compiler"] = known
+    found: PredicateCompiler = known[1]
+    return found
 
 
 def _indexed_columns(snapshot: Any, predicate: Predicate) -> list[str]:

@@ -258,8 +258,11 @@ class Program:
 
     def _node(self, predicate: Predicate) -> Node:
         match predicate:
-            case Compare() | InSet() | NullTest() | StringMatch() | Like():
+            case Compare() | InSet() | NullTest():
                 return self._column_node(predicate)
+            case StringMatch() | Like():
+                usable = self.options.allow(predicate)
+                return self._column_node(predicate) if usable else LeafNode(predicate)
             case And() | Or():
                 children = tuple(self._node(child) for child in predicate.children)
                 return BranchNode(children, is_and=isinstance(predicate, And))
@@ -280,8 +283,6 @@ class Program:
         return LeafNode(leaf)
 
     def _column_node(self, leaf: ColumnTest) -> LeafNode:
-        if isinstance(leaf, StringMatch | Like) and not self.options.allow(leaf):
-            return LeafNode(leaf)
         if leaf.column.is_partition:
             column = partition_of(self.snapshot, leaf.column)
             return PartitionNode(leaf, column, partition_table(column, leaf))

@@ -20,7 +20,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from indextables.expr.predicate import Compare, InSet, Like, Op, StringMatch, ValueTest
+from indextables.expr.predicate import Compare, InSet, Like, Match, Op, StringMatch, ValueTest
 from indextables.native import _prune
 from indextables.planner.stages.stats import (
     BoundsColumn,
@@ -138,12 +138,12 @@ def _asked_for(leaf: ValueTest, kind: str) -> Ranges | None:
             if kind == "text":
                 return _between(point_ranges(sorted(leaf.values, key=str.encode)))
             return _point_keys(kind, leaf.values)
-        case StringMatch() | Like():
-            prefix = leaf.pattern.prefix
-            if kind != "text" or not prefix:
-                return None
-            found = _between(prefix_range(prefix))
-            return found.covering() if isinstance(leaf, Like) else found
+        case StringMatch():
+            sought = leaf.text if leaf.kind is Match.PREFIX and kind == "text" else ""
+            return _between(prefix_range(sought)) if sought else None
+        case Like():
+            sought = leaf.pattern.prefix if kind == "text" else ""
+            return _between(prefix_range(sought)).covering() if sought else None
         case _:
             assert_never(leaf)
 

@@ -16,28 +16,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.expr.normalize import included
-from indextables.expr.predicate import (
-    TRUE,
-    And,
-    Compare,
-    Constant,
-    InSet,
-    Like,
-    NullTest,
-    Or,
-    Predicate,
-    StringMatch,
-    TextMatch,
-    Undecided,
-)
+from indextables.expr.predicate import TRUE, Or, Predicate, conjuncts
 from indextables.planner.tasks import SplitTask
 from indextables.table.execute import in_order
+from indextables.xref.evaluate import may_prune
 
 if TYPE_CHECKING:
     from indextables.spark.tasks.reading import TaskPartition, TaskReader
@@ -81,17 +68,8 @@ def is_cheap(tasks: Iterable[SplitTask], config: Config, aggregated: bool = Fals
 
 def is_searched(predicate: Predicate) -> bool:
     """Does a value or word that an index finds narrow this predicate?"""
-    match predicate:
-        case And():
-            return any(map(is_searched, predicate.children))
-        case Compare() | InSet():
-            return included(predicate) is not None
-        case TextMatch():
-            return not predicate.negated
-        case Or() | NullTest() | StringMatch() | Like() | Undecided() | Constant():
-            return False
-        case _:
-            assert_never(predicate)
+    parts = (part for part in conjuncts(predicate) if not isinstance(part, Or))
+    return any(map(may_prune, parts))
 
 
 def _asked_rows(tasks: list[SplitTask]) -> int:

@@ -21,8 +21,9 @@ from indextables.errors import PlanningError
 from indextables.expr import ast, jsonpaths
 from indextables.expr.analyzers import analyze
 from indextables.expr.edits import within_edits
-from indextables.expr.ipaddr import address_range, parse_address
+from indextables.expr.ipaddr import address_range, addresses_between
 from indextables.expr.keys import canonical_text
+from indextables.expr.like import LikePattern
 from indextables.splits.format.info import IndexField
 from indextables.splits.lookup import pathtokens
 from indextables.splits.lookup.nodes import (
@@ -179,13 +180,8 @@ class QueryCompiler:
         return self._terms.integers(field, low, high, closed=closed)
 
     def _address_range(self, query: ast.Range, field: IndexField) -> Node:
-        low = 0 if query.lower is None else parse_address(str(query.lower))
-        high = 2**128 - 1 if query.upper is None else parse_address(str(query.upper))
-        if low is None or high is None:
-            return UNKNOWN
-        low += query.lower is not None and not query.include_lower
-        high -= query.upper is not None and not query.include_upper
-        return self._terms.addresses(field, low, high) if low <= high else Nothing()
+        ends = addresses_between(query)
+        return UNKNOWN if ends is None else self._terms.addresses(field, *ends)
 
     def _hash(self, query: ast.WordQuery, field: IndexField) -> Node:
         dtype, values = self._terms.dtype(field), _whole_values(query)
@@ -216,11 +212,13 @@ class QueryCompiler:
             case ast.Term():
                 return self._one(where, query.value)
             case ast.TermSet():
-                return self._terms.any_term(where, (_token(v) for v in query.values))
+                return self._terms.any_term(where, (jsonpaths.token(v) for v in query.values))
             case ast.Phrase():
                 return self._phrase(field, where, query.terms, query.slop, query.prefix)
             case ast.Wildcard():
-                return self.pattern(where, wildcard_regex(query.pattern))
+                parsed = LikePattern.wildcards(query.pattern)
+                regex = parsed.spelled(escape_regex, ANY_TEXT, ANY_CHARACTER)
+                return self.pattern(where, regex)
             case ast.Regex():
                 pattern = query.pattern
                 return self._listed(where, lambda words: _matches(words, pattern))
@@ -232,7 +230,7 @@ class QueryCompiler:
                 assert_never(query)
 
     def _one(self, where: Vocabulary, value: Any) -> Node:
-        return self._terms.term(where, _token(value), scored=self._scored)
+        return self._terms.term(where, jsonpaths.token(value), scored=self._scored)
 
     def _tokens(self, where: Vocabulary, tokens: Sequence[str], operator: str) -> Node:
         if not tokens:
@@ -357,10 +355,6 @@ def _fits(dtype: pa.DataType, value: Any) -> bool:
     return isinstance(value, bytes) if pa.types.is_binary(dtype) else type(value) is int
 
 
-def _token(value: Any) -> str:
-    return value if isinstance(value, str) else jsonpaths.number_text(value)
-
-
 def _matches(words: pa.Array, pattern: str) -> pa.Array:
     """Which words fit a regular expression, by the engine that also scans rows."""
     try:
@@ -383,17 +377,3 @@ def _between(words: pa.Array, query: ast.Range) -> pa.Array:
         compare = pc.less_equal if query.include_upper else pc.less
         keep = pc.and_(keep, compare(words, str(query.upper)))
     return keep
-
-
-def wildcard_regex(pattern: str) -> str:
-    """``*`` any run, ``?`` one character, backslash makes the next character plain."""
-    found, plain = [], False
-    for char in pattern:
-        if plain or char not in "*?\\":
-            found.append(escape_regex(char))
-            plain = False
-        elif char == "\\":
-            plain = True
-        else:
-            found.append(ANY_TEXT if char == "*" else ANY_CHARACTER)
-    return "".join(found) + (escape_regex("\\") if plain else "")

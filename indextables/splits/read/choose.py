@@ -29,15 +29,10 @@ from numpy.typing import NDArray
 
 from indextables.expr.predicate import (
     TRUE,
-    And,
-    Or,
     Predicate,
     TextMatch,
-    Undecided,
     leaves,
-    referenced_columns,
 )
-from indextables.mapping import DocMapping
 from indextables.splits.lookup.coded import coded_mask, coded_rows, is_coded, split_coded
 from indextables.splits.lookup.colindex.asking import ColumnIndexes, IndexAnswer, Question
 from indextables.splits.lookup.nodes import All, Index, Node, Nothing, Spans, has_hash
@@ -232,23 +227,6 @@ def _described(node: Node, residual: Predicate) -> AccessPlan:
     return AccessPlan("search", how if exact else f"{how}, then filter {residual!r}", exact)
 
 
-def describe_access(reader: SplitReader | DocMapping, predicate: Predicate) -> AccessPlan:
-    """How a predicate would be answered; with a mapping alone, what is expected."""
-    if isinstance(reader, SplitReader):
-        return Chooser(reader, predicate).describe()
-    columns = _indexed_by(reader, predicate)
-    if columns:
-        return AccessPlan("search", f"index of {', '.join(dict.fromkeys(columns))}", False)
-    return AccessPlan("scan", "no indexed column", predicate == TRUE)
-
-
-def _indexed_by(mapping: DocMapping, predicate: Predicate) -> list[str]:
-    """Columns whose index can narrow the rows: of some conjunct, or of every alternative."""
-    if isinstance(predicate, And | Or):
-        parts = [_indexed_by(mapping, child) for child in predicate.children]
-        every = isinstance(predicate, And) or all(parts)
-        return [column for part in parts for column in part] if every else []
-    if isinstance(predicate, Undecided):
-        return []
-    known = ((c, mapping.get(c)) for c in referenced_columns(predicate))
-    return [column for column, field in known if field is not None and field.indexed]
+def describe_access(reader: SplitReader, predicate: Predicate) -> AccessPlan:
+    """How a predicate would be answered."""
+    return Chooser(reader, predicate).describe()
