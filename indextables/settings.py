@@ -180,6 +180,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("transaction.retry.maxAttempts", "int", 10, "Attempts to commit against other writers.", low=1),
     _s("transaction.retry.baseDelayMs", "int", 100, "Upper end of the first pause between attempts; it doubles, and each pause is drawn from zero to it.", low=0, high=1_000_000_000),
     _s("transaction.retry.maxDelayMs", "int", 5000, "No pause between attempts is longer.", low=0, high=1_000_000_000),
+    _s("transaction.retry.budgetSeconds", "float", None, "Time after which no further attempt begins; default: none but `maxAttempts`.", high=1_000_000_000),
     # Avro state
     _s("state.format", "str", "avro", "Format of checkpoints; Avro needs protocol 4, to which it raises the table when it is asked for by name.", "avro", "json"),
     _s("state.compression", "str", "zstd", "Codec of Avro manifests.", "zstd", "snappy", "deflate", "none"),

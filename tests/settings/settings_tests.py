@@ -39,6 +39,7 @@ TESTS = {
     "transaction.retry.maxAttempts": LOG + "test_transaction_retry",
     "transaction.retry.baseDelayMs": LOG + "test_transaction_retry",
     "transaction.retry.maxDelayMs": LOG + "test_transaction_retry",
+    "transaction.retry.budgetSeconds": LOG + "test_transaction_retry_budget_seconds",
     # Avro state
     "state.format": LOG + "test_state_format",
     "state.compression": LOG + "test_state_compression",

@@ -359,6 +359,18 @@ def test_transaction_retry() -> None:
     assert pauses_of(3, 0, 300) == [0, 0]
 
 
+def test_transaction_retry_budget_seconds() -> None:
+    """``transaction.retry.budgetSeconds``: no attempt begins after it."""
+    log = new_log(checkpoint__enabled=False)
+    for budget, attempts in ((0, 1), (1000, 3)):
+        given = {"transaction__retry__baseDelayMs": 0, "transaction__retry__maxAttempts": 3}
+        config = settings(transaction__retry__budgetSeconds=budget, **given)
+        store = Taken(log.store, log)
+        with pytest.raises(CommitConflictError, match=f"took {attempts} versions"):
+            append(TransactionLog(log.path, store, config), "mine")
+        assert store.count == attempts
+
+
 # -- states --------------------------------------------------------------------------------------
 
 
