@@ -52,9 +52,12 @@ class RetryPolicy:
     budget_s: float = math.inf
 
     @classmethod
-    def of_ms(cls, attempts: int, base_ms: int, cap_ms: int) -> RetryPolicy:
-        """A policy out of settings, which count in milliseconds."""
-        return cls(attempts, Backoff(base_ms / 1000, cap_ms / 1000))
+    def of_ms(
+        cls, attempts: int, base_ms: int, cap_ms: int, budget_s: float | None = None
+    ) -> RetryPolicy:
+        """A policy out of settings, which count pauses in milliseconds."""
+        budget = math.inf if budget_s is None else budget_s
+        return cls(attempts, Backoff(base_ms / 1000, cap_ms / 1000), budget)
 
 
 class Patience:

@@ -173,7 +173,8 @@ def parallelism(table: Table) -> int:
 
 def each_task(table: Table, run: Callable[[SplitTask], R], plan: Plan) -> Iterator[R]:
     """``run`` over the plan's tasks, in order; a few ahead, so that no core waits."""
-    at_once = max(parallelism(table), 2 * (os.cpu_count() or 1))
+    remote = table.store.capabilities.remote
+    at_once = parallelism(table) if remote else 2 * (os.cpu_count() or 1)
     return pool.in_order(run, plan.tasks, at_once, _weight, BUDGET)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -357,6 +359,18 @@ def test_transaction_retry() -> None:
     assert pauses_of(3, 0, 300) == [0, 0]
 
 
+def test_transaction_retry_budget_seconds() -> None:
+    """``transaction.retry.budgetSeconds``: no attempt begins after it."""
+    log = new_log(checkpoint__enabled=False)
+    for budget, attempts in ((0, 1), (1000, 3)):
+        given = {"transaction__retry__baseDelayMs": 0, "transaction__retry__maxAttempts": 3}
+        config = settings(transaction__retry__budgetSeconds=budget, **given)
+        store = Taken(log.store, log)
+        with pytest.raises(CommitConflictError, match=f"took {attempts} versions"):
+            append(TransactionLog(log.path, store, config), "mine")
+        assert store.count == attempts
+
+
 # -- states --------------------------------------------------------------------------------------
 
 
@@ -411,6 +425,19 @@ def test_state_read_parallelism() -> None:
     cold(log, state__read__parallelism=4).snapshot()
     reads = [len(c.detail) for c in store.calls if c.op == "read_many" and "manifest" in c.path]
     assert reads == [4]
+
+
+@pytest.mark.parametrize(("threshold", "left"), [(5, 3), (2, 1)])
+def test_state_schema_renormalize_threshold(threshold: int, left: int) -> None:
+    """``state.schema.renormalizeThreshold``: three spellings of one mapping become one."""
+    texts = [json.dumps([{"name": "id", "type": "i64", "fast": True}], indent=k) for k in range(3)]
+    log = new_log(checkpoint__interval=0)
+    known = {f"docMappingSchema.ref{k}": text for k, text in enumerate(texts)}
+    facts = replace(log.snapshot().metadata, configuration=known)
+    adds = [split(f"s{k}", doc_mapping_ref=f"ref{k}") for k in range(3)]
+    log.commit(Transaction(None, "WRITE", actions=[facts, *adds]))
+    cold(log, state__schema__renormalizeThreshold=threshold).checkpoint()
+    assert len(cold(log).snapshot().distinct("docMappingRef")) == left
 
 
 def test_state_compaction_tombstone_threshold() -> None:

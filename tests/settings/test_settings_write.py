@@ -160,13 +160,21 @@ def test_work_folders(tmp_path: Path, key: str) -> None:
     [
         ({}, 1),
         ({"write__rowsPerSplit": 1000}, 5),
-        ({"write__targetSplitSize": 1}, 1),
     ],
-    ids=["default", "write.rowsPerSplit", "one batch is one split"],
+    ids=["default", "write.rowsPerSplit"],
 )
 def test_rows_per_split(tmp_path: Path, given: dict[str, Any], splits: int) -> None:
     write({"id": list(range(5000))}, tmp_path / "t", **given)
     assert opened(tmp_path / "t").snapshot.num_files == splits
+
+
+def test_write_target_split_size(tmp_path: Path) -> None:
+    """``write.targetSplitSize``: looked at every 65,536 rows."""
+    noise = [i * 0x9E3779B97F4A7C15 % (1 << 63) for i in range(200_000)]
+    for size, closed in ((None, False), ("100K", True)):
+        given = {} if size is None else {"write__targetSplitSize": size}
+        write({"n": noise}, tmp_path / str(size), **given)
+        assert (opened(tmp_path / str(size)).snapshot.num_files > 1) is closed
 
 
 def test_write_merge_schema(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
 import uuid
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,11 +20,11 @@ from indextables.errors import (
     StorageError,
     TransientStorageError,
 )
-from indextables.storage import Store, open_store
+from indextables.storage import Store, open_store, retry
 from indextables.storage.classify import Verdict, classify
 from indextables.storage.memory import clear_memory
 from indextables.storage.ranges import check_length, check_range, coalesce, cut
-from indextables.storage.retry import Backoff, RetryPolicy, with_retries
+from indextables.storage.retry import Backoff, RetryPolicy, tries, with_retries
 from indextables.storage.testing import (
     Call,
     CrashError,
@@ -121,6 +124,38 @@ def test_pauses_grow_to_their_cap(rng: random.Random) -> None:
     ceilings = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
     for pause, ceiling in zip(Backoff().pauses(rng), ceilings, strict=False):
         assert 0 <= pause <= ceiling
+
+
+def test_no_pause_is_longer_than_its_cap(rng: random.Random) -> None:
+    for pause, _ in zip(Backoff(base_s=9.0, cap_s=0.5).pauses(rng), range(20), strict=False):
+        assert 0 <= pause <= 0.5
+
+
+def test_tries_end_with_their_budget() -> None:
+    """The pause is cut to the time that is left, and no try begins after it."""
+    now = [0.0]
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    class Longest(random.Random):
+        def uniform(self, a: float, b: float) -> float:
+            return b
+
+    policy = RetryPolicy(attempts=math.inf, backoff=Backoff(1.0, 4.0), budget_s=9.0)
+    given = {"clock": lambda: now[0], "sleep": sleep, "rng": Longest()}
+    assert list(tries(policy, **given)) == [1, 2, 3, 4, 5]  # type: ignore[arg-type]
+    assert pauses == [1.0, 2.0, 4.0, 2.0]
+
+
+def test_there_is_one_loop_that_tries_again() -> None:
+    """Nobody sleeps between tries of their own: the loop is handed the way to sleep."""
+    package = Path(retry.__file__).parents[1]
+    sleeping = re.compile(r"\b(?:time|asyncio)\.sleep\(|from time import .*sleep")
+    found = [p.name for p in package.rglob("*.py") if sleeping.search(p.read_text())]
+    assert found == []
 
 
 def client_error(code: str, status: int) -> Exception:

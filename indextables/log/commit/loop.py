@@ -94,7 +94,9 @@ class CommitLoop:
         config = self.target.config
         attempts = config["transaction.retry.maxAttempts"]
         base_ms = config["transaction.retry.baseDelayMs"]
-        policy = RetryPolicy.of_ms(attempts, base_ms, config["transaction.retry.maxDelayMs"])
+        most_ms = config["transaction.retry.maxDelayMs"]
+        budget_s = config["transaction.retry.budgetSeconds"]
+        policy = RetryPolicy.of_ms(attempts, base_ms, most_ms, budget_s)
         lost: CommitConflictError | None = None
         for attempt in tries(policy, sleep=self.sleep, rng=self.rng):
             try:
@@ -102,9 +104,10 @@ class CommitLoop:
             except _LostRaceError as race:
                 lost = race.conflict
         raise CommitConflictError(
-            f"other writers took {attempts} versions in a row",
+            f"other writers took {attempt} versions in a row",
             path=self.target.store.uri,
-            hint="Run it again later, or raise spark.indextables.transaction.retry.maxAttempts",
+            hint="Run it again later, or raise spark.indextables.transaction.retry.maxAttempts "
+            "or budgetSeconds",
         ) from lost
 
     def _attempt(self, attempt: int) -> CommitResult:
