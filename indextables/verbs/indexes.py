@@ -50,7 +50,7 @@ class IndexCrossReferences(Verb["list[XRefBuildResult]"]):
 class CreateIndex(Verb["list[IndexRow]"]):
     """Define a column index and build it for all splits."""
 
-    SQL = "CREATE INDEX [{-:name}] ON {table} {column:names}"
+    SQL = "CREATE INDEX [{-:name}] ON {table:path} {column:names}"
     CLI, METHOD = "index create", "create_index"
     COLUMNS = "maintenance.rows:INDEX_COLUMNS"
     MUTATES = True
@@ -70,7 +70,7 @@ class CreateIndex(Verb["list[IndexRow]"]):
 class DropIndex(Verb["list[IndexRow]"]):
     """Forget the index of a column and delete its sidecar files."""
 
-    SQL = "DROP INDEX [IF EXISTS] [{-:name}] ON {table} {column:names}"
+    SQL = "DROP INDEX [IF EXISTS] [{-:name}] ON {table:path} {column:names}"
     CLI, METHOD = "index drop", "drop_index"
     COLUMNS = "maintenance.rows:INDEX_COLUMNS"
     MUTATES = True
@@ -87,7 +87,7 @@ class DropIndex(Verb["list[IndexRow]"]):
 class Reindex(Verb["list[IndexRow]"]):
     """Build every defined index where it is missing, or those of some columns."""
 
-    SQL = "REINDEX {table} [ON [DATA] {columns:names}]"
+    SQL = "REINDEX {table:path} [ON [DATA] {columns:names}]"
     CLI, METHOD = "index reindex", "reindex"
     COLUMNS = "maintenance.rows:INDEX_COLUMNS"
     MUTATES = True

@@ -58,7 +58,7 @@ class TruncateTimeTravel(Verb["TruncateResult"]):
 class RepairLog(Verb["RepairResult"]):
     """Write a fresh log elsewhere, of the splits that still exist; the table is only read."""
 
-    SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:string}"
+    SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:place}"
     CLI, METHOD = "repair", "repair_log"
     COLUMNS = "maintenance.rows:RepairResult"
     MUTATES = True

@@ -108,7 +108,7 @@ class Delete(Verb["DeleteResult"]):
     A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
     """
 
-    SQL = "DELETE FROM {table} WHERE {where:predicate} [{dry_run:DRY RUN}]"
+    SQL = "DELETE FROM {table:path} WHERE {where:predicate} [{dry_run:DRY RUN}]"
     CLI = METHOD = "delete"
     COLUMNS = "maintenance.rows:DeleteResult"
     MUTATES = True
@@ -133,7 +133,7 @@ class Delete(Verb["DeleteResult"]):
 class Truncate(Verb["DeleteResult"]):
     """Delete all rows; the table, its schema and its older versions stay."""
 
-    SQL = "TRUNCATE TABLE {table} [{dry_run:DRY RUN}]"
+    SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
     COLUMNS = "maintenance.rows:DeleteResult"
     MUTATES = True
