@@ -44,7 +44,7 @@ def _listed(ctx: click.Context, param: click.Parameter, value: str | None) -> li
 
 
 TYPES: dict[str, Any] = {"int": int, "hours": int, "size": Size()}
-METAVARS = {"predicate": "PREDICATE", "names": "NAMES", "pairs": "KEY=VALUE", "size": "SIZE"}
+METAVARS = {"predicate": "PREDICATE", "names": "NAME,...", "size": "SIZE", "place": "TARGET"}
 
 
 def run(obj: Context, verb: Verb[Any], path: str | None = None) -> Any:
@@ -71,10 +71,9 @@ def command(kind: type[Verb[Any]]) -> click.Command:
     params: list[click.Parameter] = []
     kinds = slots(kind.SQL)
     if "table" in kinds:
-        shown = "SOURCE" if kinds["table"] == "log" else "PATH"
-        params.append(
-            click.Argument(["path"], required="[FOR {table" not in kind.SQL, metavar=shown)
-        )
+        shown = "SOURCE" if kinds["table"] == "log" else None
+        needed = "[FOR {table" not in kind.SQL
+        params.append(click.Argument(["path"], required=needed, metavar=shown))
     for field in kind.parameters():
         if field.metadata["shell"]:
             params.append(_parameter(field, kinds.get(field.name, "flag")))
@@ -91,7 +90,7 @@ def _parameter(field: Field[Any], kind: str) -> click.Parameter:
             nargs=-1 if many else 1,
             type=TYPES.get(kind),
             callback=pairs if kind == "pairs" else None,
-            metavar=METAVARS.get(kind),
+            metavar={"names": "NAME...", "pairs": "KEY=VALUE..."}.get(kind, METAVARS.get(kind)),
         )
     return _option(field, kind)
 

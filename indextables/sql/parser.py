@@ -328,7 +328,9 @@ class _Match:
 
 _READERS: dict[str, Callable[[_Match, int], tuple[Any, int] | None]] = {
     "table": _Match.table,
+    "path": _Match.table,
     "log": _Match.log,
+    "place": _Match.string,
     "string": _Match.string,
     "int": _Match.integer,
     "hours": _Match.hours,

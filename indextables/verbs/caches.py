@@ -78,6 +78,7 @@ class Prewarm(Verb["pa.Table"]):
     )
     CLI, METHOD = "cache prewarm", "prewarm"
     COLUMNS = "maintenance.prewarm:PREWARM_COLUMNS"
+    DOES = "maintenance.prewarm:prewarm"
 
     segments: Sequence[str] = parameter(default=(), doc="Parts of a split, such as TERM_DICT.")
     fields: Sequence[str] = parameter(default=(), doc="Columns.")
@@ -85,16 +86,3 @@ class Prewarm(Verb["pa.Table"]):
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
     asynchronous: bool = parameter(default=False, doc="Do not wait for it.")
     spark: Any = hidden(default=None)
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.prewarm import prewarm
-
-        return prewarm(
-            on.log,
-            segments=[segment.upper() for segment in self.segments],
-            fields=self.fields,
-            parallelism=self.parallelism,
-            where=self.where,
-            asynchronous=self.asynchronous,
-            spark=on.spark if self.spark is None else self.spark,
-        )

@@ -1,9 +1,11 @@
 """The grammar of a verb: one line of text, compiled into nodes.
 
-``WORD`` must stand there, ``[ ... ]`` may be left out, ``( a | b )`` chooses, ``{table}`` is the
-table and ``{name:kind}`` a parameter: ``int``, ``string``, ``size``, ``hours``, ``predicate``,
-``name``, ``names``, ``pairs``, or words in lower case to choose from (``fuse8|fuse16``). A kind in
-capitals (``{dry_run:DRY RUN}``) is words that set a flag. ``{-:name}`` is read and forgotten.
+``WORD`` must stand there, ``[ ... ]`` may be left out, ``( a | b )`` chooses and ``{name:kind}`` is
+a parameter: ``int``, ``string``, ``size``, ``hours``, ``predicate``, ``name``, ``names``, ``pairs``
+or words in lower case to choose from (``fuse8|fuse16``). A kind in capitals (``{dry_run:DRY RUN}``)
+is words that set a flag. ``{-:name}`` is read and forgotten. ``{table}`` is the table, a path in
+quotes or a name; ``{table:path}`` says that Spark has the same words, so that only a path makes the
+statement ours; ``{table:log}`` is the folder of a log.
 
 A predicate is raw text up to the words of a clause that may follow, so each predicate knows those.
 ``INDEXTABLES`` may also be spelled ``TANTIVY4SPARK``.
@@ -87,12 +89,14 @@ def shown(line: str) -> str:
     text = re.sub(r"\{\w+:([A-Z ]+)\}", r"\1", line)
     names = {
         "int": "n", "string": "'text'", "size": "1G", "hours": "n DAYS|HOURS", "predicate": "p",
-        "name": "name", "names": "(column, ...)", "pairs": "('key' = 'value', ...)", "table": "t",
-        "path": "'path'", "log": "'a/_transaction_log'",
+        "name": "name", "pairs": "('key' = 'value', ...)", "table": "t",
+        "path": "'path'", "log": "'a/_transaction_log'", "place": "'b/_transaction_log'",
     }  # fmt: skip
 
     def one(match: re.Match[str]) -> str:
         name, _, kind = match[1].partition(":")
+        if kind == "names":
+            return f"({name.removesuffix('s')}, ...)"
         return names.get(kind or name, kind.upper())
 
     return re.sub(r"\{([^}]*)\}", one, text)

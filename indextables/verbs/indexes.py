@@ -9,7 +9,6 @@ from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
     from indextables.columnindex.building import BuildRunner, IndexRow
-    from indextables.xref.builder import XRefBuildResult
 
 
 @verb
@@ -23,6 +22,7 @@ class IndexCrossReferences(Verb["list[XRefBuildResult]"]):
     )
     CLI, METHOD = "xref build", "build_xref"
     COLUMNS = "maintenance.crossref:XREF_COLUMNS"
+    DOES = "maintenance.crossref:index_cross_references"
     MUTATES = True
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
@@ -32,27 +32,14 @@ class IndexCrossReferences(Verb["list[XRefBuildResult]"]):
     max_builds: int | None = parameter(default=None, doc="At most this many cross-references.")
     spark: Any = hidden(default=None)
 
-    def apply(self, on: Target) -> list[XRefBuildResult]:
-        from indextables.maintenance.crossref import index_cross_references
-
-        return index_cross_references(
-            on.log,
-            where=self.where,
-            filter_type=self.filter_type,
-            force=self.force,
-            max_builds=self.max_builds,
-            dry_run=self.dry_run,
-            spark=on.spark if self.spark is None else self.spark,
-        )
-
 
 @verb
 class CreateIndex(Verb["list[IndexRow]"]):
     """Define a column index and build it for all splits."""
 
-    SQL = "CREATE INDEX [{-:name}] ON {table} {column:names}"
+    SQL = "CREATE INDEX [{-:name}] ON {table:path} {column:names}"
     CLI, METHOD = "index create", "create_index"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     column: str | Sequence[str] = parameter(doc="The column, or several.")
@@ -70,9 +57,9 @@ class CreateIndex(Verb["list[IndexRow]"]):
 class DropIndex(Verb["list[IndexRow]"]):
     """Forget the index of a column and delete its sidecar files."""
 
-    SQL = "DROP INDEX [IF EXISTS] [{-:name}] ON {table} {column:names}"
+    SQL = "DROP INDEX [IF EXISTS] [{-:name}] ON {table:path} {column:names}"
     CLI, METHOD = "index drop", "drop_index"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     column: str | Sequence[str] = parameter(doc="The column, or several.")
@@ -87,9 +74,9 @@ class DropIndex(Verb["list[IndexRow]"]):
 class Reindex(Verb["list[IndexRow]"]):
     """Build every defined index where it is missing, or those of some columns."""
 
-    SQL = "REINDEX {table} [ON [DATA] {columns:names}]"
+    SQL = "REINDEX {table:path} [ON [DATA] {columns:names}]"
     CLI, METHOD = "index reindex", "reindex"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     columns: Sequence[str] | None = parameter(default=None, doc="Only the indexes of these.")
@@ -112,7 +99,7 @@ class IndexSplits(Verb["list[IndexRow]"]):
         "[{force:FORCE REBUILD}] [{dry_run:DRY RUN}]"
     )
     CLI, METHOD = "index build", "index_splits"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     columns: Sequence[str] | None = parameter(default=None, doc="Only the indexes of these.")
@@ -141,7 +128,7 @@ class DescribeIndexes(Verb["list[IndexRow]"]):
 
     SQL = "DESCRIBE INDEXTABLES INDEXES {table}"
     CLI, METHOD = "index list", "describe_indexes"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
 
     def apply(self, on: Target) -> list[IndexRow]:
         from indextables import columnindex

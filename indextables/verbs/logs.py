@@ -9,8 +9,7 @@ from indextables import maintenance
 from indextables.verbs.base import Target, Verb, parameter, verb
 
 if TYPE_CHECKING:
-    from indextables.maintenance.properties import PropertiesResult
-    from indextables.maintenance.rows import CheckpointResult, RepairResult, TruncateResult
+    from indextables.maintenance.rows import CheckpointResult, RepairResult
 
 
 @verb
@@ -20,10 +19,8 @@ class Checkpoint(Verb["CheckpointResult"]):
     SQL = "CHECKPOINT INDEXTABLES {table}"
     CLI = METHOD = "checkpoint"
     COLUMNS = "maintenance.rows:CheckpointResult"
+    DOES = "maintenance.logwork:checkpoint"
     MUTATES = True
-
-    def apply(self, on: Target) -> CheckpointResult:
-        return maintenance.checkpoint(on.log)
 
 
 @verb
@@ -46,19 +43,17 @@ class TruncateTimeTravel(Verb["TruncateResult"]):
     SQL = "TRUNCATE INDEXTABLES TIME TRAVEL {table} [{dry_run:DRY RUN}]"
     CLI, METHOD = "truncate-time-travel", "truncate_time_travel"
     COLUMNS = "maintenance.rows:TruncateResult"
+    DOES = "maintenance.logwork:truncate_time_travel"
     MUTATES = True
 
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
-
-    def apply(self, on: Target) -> TruncateResult:
-        return maintenance.truncate_time_travel(on.log, dry_run=self.dry_run)
 
 
 @verb
 class RepairLog(Verb["RepairResult"]):
     """Write a fresh log elsewhere, of the splits that still exist; the table is only read."""
 
-    SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:string}"
+    SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:place}"
     CLI, METHOD = "repair", "repair_log"
     COLUMNS = "maintenance.rows:RepairResult"
     MUTATES = True
@@ -82,12 +77,10 @@ class SetProperties(Verb["PropertiesResult"]):
     SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
     CLI, METHOD = "properties set", "set_properties"
     COLUMNS = "maintenance.properties:PropertiesResult"
+    DOES = "maintenance.properties:set_properties"
     MUTATES = BY_NAME = True
 
     properties: Mapping[str, str] = parameter(doc="Names and values.")
-
-    def apply(self, on: Target) -> PropertiesResult:
-        return maintenance.set_properties(on.log, self.properties)
 
 
 @verb
@@ -97,9 +90,7 @@ class UnsetProperties(Verb["PropertiesResult"]):
     SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
     CLI, METHOD = "properties unset", "unset_properties"
     COLUMNS = "maintenance.properties:PropertiesResult"
+    DOES = "maintenance.properties:unset_properties"
     MUTATES = BY_NAME = True
 
     names: Sequence[str] = parameter(doc="The properties that go.")
-
-    def apply(self, on: Target) -> PropertiesResult:
-        return maintenance.unset_properties(on.log, self.names)

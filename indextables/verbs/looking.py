@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from indextables import maintenance
 from indextables.verbs.base import Target, Verb, parameter, verb
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from indextables.maintenance.coverage import StatsCoverage
-    from indextables.maintenance.rows import Finding, StateResult
 
 
 @verb
@@ -21,9 +17,7 @@ class DescribeState(Verb["StateResult"]):
     SQL = "DESCRIBE INDEXTABLES STATE {table}"
     CLI, METHOD = "state", "describe_state"
     COLUMNS = "maintenance.rows:StateResult"
-
-    def apply(self, on: Target) -> StateResult:
-        return maintenance.describe_state(on.log)
+    DOES = "maintenance.logwork:describe_state"
 
 
 @verb
@@ -36,14 +30,10 @@ class DescribeLog(Verb["pa.Table"]):
     )
     CLI, METHOD = "log", "describe_log"
     COLUMNS = "maintenance.describe_log:LOG_COLUMNS"
+    DOES = "maintenance.describe_log:describe_log"
 
     include_all: bool = parameter(default=False, doc="Every version that is there.")
     limit: int | None = parameter(default=None, doc="At most this many actions.", shell=False)
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe_log import describe_log
-
-        return describe_log(on.log, include_all=self.include_all, limit=self.limit)
 
 
 @verb
@@ -53,13 +43,9 @@ class DescribeXRefs(Verb["pa.Table"]):
     SQL = "DESCRIBE INDEXTABLES TRANSACTION LOG {table} [INCLUDE ALL] XREFS [LIMIT {limit:int}]"
     CLI, METHOD = "xref list", "describe_xrefs"
     COLUMNS = "maintenance.describe_log:XREF_SUMMARY_COLUMNS"
+    DOES = "maintenance.describe_log:describe_xrefs"
 
     limit: int | None = parameter(default=None, doc="At most this many.", shell=False)
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe_log import describe_xrefs
-
-        return describe_xrefs(on.log, limit=self.limit)
 
 
 @verb
@@ -69,13 +55,9 @@ class DescribeComponentSizes(Verb["pa.Table"]):
     SQL = "DESCRIBE INDEXTABLES COMPONENT SIZES {table} [WHERE {where:predicate}]"
     CLI, METHOD = "sizes", "component_sizes"
     COLUMNS = "maintenance.describe:SIZE_COLUMNS"
+    DOES = "maintenance.describe:component_sizes"
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import component_sizes
-
-        return component_sizes(on.log, self.where)
 
 
 @verb
@@ -85,9 +67,7 @@ class DescribeStatsCoverage(Verb["list[StatsCoverage]"]):
     SQL = "DESCRIBE INDEXTABLES STATS COVERAGE {table}"
     CLI, METHOD = "stats", "stats_coverage"
     COLUMNS = "maintenance.coverage:StatsCoverage"
-
-    def apply(self, on: Target) -> list[StatsCoverage]:
-        return maintenance.stats_coverage(on.log)
+    DOES = "maintenance.coverage:stats_coverage"
 
 
 @verb
@@ -125,8 +105,6 @@ class Doctor(Verb["list[Finding]"]):
     SQL = "DOCTOR [INDEXTABLES] {table}"
     CLI = METHOD = "doctor"
     COLUMNS = "maintenance.rows:Finding"
+    DOES = "maintenance.checkup:doctor"
 
     checksums: bool = parameter(default=True, doc="Read every byte of every split.")
-
-    def apply(self, on: Target) -> list[Finding]:
-        return maintenance.doctor(on.log, checksums=self.checksums)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from indextables import maintenance
 from indextables.errors import MaintenanceError
 from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
@@ -13,10 +12,6 @@ if TYPE_CHECKING:
     from indextables.config import Config
     from indextables.maintenance.rewrite import Runner
     from indextables.maintenance.rows import (
-        DeleteResult,
-        DropResult,
-        MergeResult,
-        PurgeResult,
         RestoreResult,
     )
 
@@ -32,6 +27,7 @@ class MergeSplits(Verb["MergeResult"]):
     )
     CLI = METHOD = "merge"
     COLUMNS = "maintenance.rows:MergeResult"
+    DOES = "maintenance.merge:merge_splits"
     MUTATES = True
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
@@ -42,18 +38,6 @@ class MergeSplits(Verb["MergeResult"]):
     config: Config | None = hidden(default=None)
     run: Runner | None = hidden(default=None)
     spark: Any = hidden(default=None)
-
-    def apply(self, on: Target) -> MergeResult:
-        return maintenance.merge_splits(
-            on.log,
-            where=self.where,
-            target_size=self.target_size,
-            max_dest_splits=self.max_dest_splits,
-            max_source_splits=self.max_source_splits,
-            precommit=self.precommit,
-            config=self.config,
-            run=self.run or on.runner(self.spark),
-        )
 
 
 @verb
@@ -66,6 +50,7 @@ class Purge(Verb["PurgeResult"]):
     )
     CLI = METHOD = "purge"
     COLUMNS = "maintenance.rows:PurgeResult"
+    DOES = "maintenance.purging:purge"
     MUTATES = True
 
     older_than_hours: int | None = parameter(default=None, doc="Only files older than this.")
@@ -73,16 +58,6 @@ class Purge(Verb["PurgeResult"]):
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
     config: Config | None = hidden(default=None)
     now_ms: int | None = hidden(default=None)
-
-    def apply(self, on: Target) -> PurgeResult:
-        return maintenance.purge(
-            on.log,
-            older_than_hours=self.older_than_hours,
-            log_retention_hours=self.log_retention_hours,
-            dry_run=self.dry_run,
-            config=self.config,
-            now_ms=self.now_ms,
-        )
 
 
 @verb
@@ -92,13 +67,11 @@ class DropPartitions(Verb["DropResult"]):
     SQL = "DROP INDEXTABLES PARTITIONS FROM {table} WHERE {where:predicate}"
     CLI, METHOD = "drop-partitions", "drop_partitions"
     COLUMNS = "maintenance.rows:DropResult"
+    DOES = "maintenance.drop:drop_partitions"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "DROP PARTITIONS needs WHERE"}
 
     where: Any = parameter(doc="Predicate on partition columns.")
-
-    def apply(self, on: Target) -> DropResult:
-        return maintenance.drop_partitions(on.log, self.where)
 
 
 @verb
@@ -108,9 +81,10 @@ class Delete(Verb["DeleteResult"]):
     A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
     """
 
-    SQL = "DELETE FROM {table} WHERE {where:predicate} [{dry_run:DRY RUN}]"
+    SQL = "DELETE FROM {table:path} WHERE {where:predicate} [{dry_run:DRY RUN}]"
     CLI = METHOD = "delete"
     COLUMNS = "maintenance.rows:DeleteResult"
+    DOES = "maintenance.delete:delete_rows"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {
         "WHERE": "DELETE needs WHERE; all rows go with TRUNCATE TABLE or WHERE TRUE"
@@ -122,26 +96,18 @@ class Delete(Verb["DeleteResult"]):
     run: Runner | None = hidden(default=None)
     spark: Any = hidden(default=None)
 
-    def apply(self, on: Target) -> DeleteResult:
-        run = self.run or on.runner(self.spark)
-        return maintenance.delete_rows(
-            on.log, self.where, dry_run=self.dry_run, config=self.config, run=run
-        )
-
 
 @verb
 class Truncate(Verb["DeleteResult"]):
     """Delete all rows; the table, its schema and its older versions stay."""
 
-    SQL = "TRUNCATE TABLE {table} [{dry_run:DRY RUN}]"
+    SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
     COLUMNS = "maintenance.rows:DeleteResult"
+    DOES = "maintenance.delete:truncate_table"
     MUTATES = True
 
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
-
-    def apply(self, on: Target) -> DeleteResult:
-        return maintenance.truncate_table(on.log, dry_run=self.dry_run)
 
 
 @verb
@@ -154,6 +120,7 @@ class Restore(Verb["RestoreResult"]):
     )
     CLI = METHOD = "restore"
     COLUMNS = "maintenance.rows:RestoreResult"
+    DOES = "maintenance.restore:restore_to_version"
     MUTATES = True
 
     version: int | None = parameter(default=None, doc="The version.", argument=True)
@@ -162,4 +129,4 @@ class Restore(Verb["RestoreResult"]):
     def apply(self, on: Target) -> RestoreResult:
         if self.version is None and self.timestamp is None:
             raise MaintenanceError("RESTORE needs a version or a moment", path=on.path)
-        return maintenance.restore_to_version(on.log, self.version, timestamp=self.timestamp)
+        return super().apply(on)
