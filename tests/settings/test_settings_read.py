@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from indextables.columnindex.using import forget_indexes
 from settings_world import Far, files, memory, new_log, opened, settings, write
 
 from indextables.columnindex import using
-from indextables.columnindex.using import forget_indexes
 from indextables.errors import ConfigError, IndexTablesError, StorageError, UnsupportedStoreError
 from indextables.log.log import TransactionLog
 from indextables.log.read import cache
