@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from indextables.columnindex.predicates import Nothing, Range, extract_indexable
+from indextables.splits.lookup.colindex.predicates import Nothing, Range, extract_indexable
 from like_truth import ESCAPES, PATTERNS, TEXTS, answers
 
 from indextables.errors import PlanningError

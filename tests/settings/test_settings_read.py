@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from indextables.columnindex.using import forget_indexes
+from indextables.splits.lookup.colindex.opening import forget_indexes
 from settings_world import Far, files, memory, new_log, opened, settings, write
 
 from indextables.columnindex import using
