@@ -57,7 +57,7 @@ class SplitScan:
         stored = reader.foreign.typed(table).schema if reader.is_foreign else reader.schema
         self.shaper = Shaper(stored, table, values, reader.path)
         folded = fold(predicate, self.shaper)
-        self.predicate = predicate if folded == predicate else folded
+        self.predicate = predicate if folded is predicate or folded == predicate else folded
         self.only = None if only is None else np.asarray(only, np.uint32)
         self.indexes = indexes
         self.chooser = Chooser(reader, self.predicate, indexes, self.only, spare_index)

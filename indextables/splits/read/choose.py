@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from indextables.splits.lookup.coded import coded_mask, coded_rows, is_coded, sp
 from indextables.splits.lookup.colindex.asking import ColumnIndexes, IndexAnswer, Question
 from indextables.splits.lookup.nodes import All, Index, Node, Nothing, Spans, has_hash
 from indextables.splits.lookup.search import FEW_ROWS
+from indextables.splits.read.lazy import lazily
 from indextables.splits.read.reader import SplitReader
 
 Rows = NDArray[np.uint32]
@@ -110,12 +110,12 @@ class Chooser:
         """What the split can be asked; whether that is worth it, the number of rows decides."""
         return self._way(sized=False).plan
 
-    @cached_property
+    @lazily
     def indexed(self) -> IndexAnswer | None:
         """The rows column indexes give, if they are worth asking."""
         return None if self._question is None else self._question.rows()
 
-    @cached_property
+    @lazily
     def _question(self) -> Question | None:
         if self._indexes is None or self._predicate == TRUE:
             return None
