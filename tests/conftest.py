@@ -33,6 +33,9 @@ settings.load_profile("house")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=None, help="seed of the randomised tests")
+    parser.addoption(
+        "--seeds", type=int, default=1, help="run only the seeded tests, each with so many seeds"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The long form of a test runs only when asked for: ``-m slow`` or INDEXTABLES_SLOW=1."""
+    if config.getoption("--seeds") > 1:
+        items[:] = [item for item in items if _is_seeded(item)]
     if "slow" in config.option.markexpr or os.environ.get("INDEXTABLES_SLOW") == "1":
         return
     for item in items:
@@ -59,10 +64,24 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"random seed: {config.stash[SEED]} (set it with --seed)"
 
 
+def _is_seeded(item: pytest.Item) -> bool:
+    """Does a test take the run's seed, and not a parameter of that name?"""
+    given = {str(mark.args[0]) for mark in item.iter_markers("parametrize")}
+    return "seed" in getattr(item, "fixturenames", ()) and not any("seed" in g for g in given)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With ``--seeds`` a seeded test runs once for the seed of the run and each that follows."""
+    count = metafunc.config.getoption("--seeds")
+    if count > 1 and _is_seeded(metafunc.definition):
+        first = metafunc.config.stash[SEED]
+        metafunc.parametrize("seed", range(first, first + count), indirect=True)
+
+
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """The run's random seed, printed in the header."""
-    return request.config.stash[SEED]
+    """The run's random seed, printed in the header; a failure with ``--seeds`` names its own."""
+    return int(getattr(request, "param", request.config.stash[SEED]))
 
 
 @pytest.fixture

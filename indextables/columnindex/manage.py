@@ -385,7 +385,10 @@ def prune_stale_indexes(log: TransactionLog) -> int:
         for definition in snapshot.indexes.definitions.values()
         for add in snapshot.files()
     }
-    wanted.update(f.path for f in snapshot.indexes.files.values())
+    files = snapshot.indexes.files
+    places = snapshot.indices_of([split for _, split in files]).tolist()
+    named = zip(files.values(), places, strict=True)
+    wanted.update(file.path for file, place in named if place >= 0)
     there = (o.path for o in log.store.list(DIRECTORY, recursive=True))
     stale, _ = sift(Kind.SIDECAR, there, Live(wanted))
     delete(log.store, Kind.SIDECAR, stale, Live(wanted))

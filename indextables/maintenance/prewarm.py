@@ -11,7 +11,6 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from indextables.progress import progress
 from indextables.splits.read.reader import SplitReader
 from indextables.storage.base import Store
 from indextables.storage.machine import machine_error
+from indextables.storage.pool import in_order
 
 PREWARM_COLUMNS = columns_of(
     host=STRING,
@@ -146,9 +146,9 @@ class Warmth:
 
     def __call__(self, files: Iterable[AddFile]) -> Iterator[Warmed]:
         given = list(files)
-        with progress("prewarm", len(given)) as bar, ThreadPoolExecutor(self.parallelism) as pool:
+        with progress("prewarm", len(given)) as bar:
             failed = []
-            for path in pool.map(self._one, given):
+            for path in in_order(self._one, given, self.parallelism):
                 bar.advance(1)
                 failed += [] if path is None else [path]
         yield Warmed(socket.gethostname(), len(given), tuple(failed))

@@ -32,6 +32,10 @@ class WrappedStore(Store):
         return self.inner.capabilities
 
     @property
+    def coalesce_gap(self) -> int:  # type: ignore[override]
+        return self.inner.coalesce_gap
+
+    @property
     def identity(self) -> str:
         return self.inner.identity
 

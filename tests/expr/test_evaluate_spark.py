@@ -12,7 +12,10 @@ from indextables.expr.bind import bind
 from indextables.expr.evaluate import can_evaluate, matching_rows
 
 LEFT_TO_SPARK = {"s IN (SELECT 'abc')", "dt + INTERVAL 1 DAY = DATE '2024-01-02'"}
-EXACT_ABOVE_2_53 = {"l = 9007199254740992D": [1]}
+EXACT_ABOVE_2_53: dict[str, list[int]] = {
+    "l = 9007199254740992D": [1],
+    "d = 9007199254740993": [],
+}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from indextables.errors import CommitConflictError
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.versions import version_path
+from indextables.maintenance import delete as deleting
 from indextables.maintenance.delete import delete_rows
 from indextables.planner import Planner
 from indextables.planner.concurrent import file_test
@@ -181,8 +182,8 @@ def test_a_delete_is_not_starved_by_a_neighbour(
     path = tmp_path / "t"
     put(path, [row("a", 1, "x"), row("a", 2, "x"), row("b", 3, "x")])
     tries: list[int] = []
-    real = delete_rows.__globals__["_delete"]
-    monkeypatch.setitem(delete_rows.__globals__, "_delete", lambda *a: tries.append(1) or real(*a))
+    real = deleting._delete
+    monkeypatch.setattr(deleting, "_delete", lambda *a: tries.append(1) or real(*a))
     result = delete_rows(busy(path, lambda _: put(path, [neighbour]), 6), where)
     assert result.status == "success"
     assert len(tries) == 1

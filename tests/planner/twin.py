@@ -70,17 +70,22 @@ def partition_verdict(node: Any, split: Split) -> tuple[int, str]:
         value, known = None, True
     else:
         value, known = partition_value(text, node.column.dtype)
-    if (
-        not known
-        and isinstance(node, p.Compare)
-        and node.op is p.Op.GT
-        and node.value != node.value
-    ):
-        return CANNOT, "partition false"  # nothing is greater than NaN
+    if not known and is_never_true(node):
+        return CANNOT, "partition false"
     if not known:
         return MAY, "partition unreadable"
     answer = column_truth(node, value)
     return (MUST, "partition true") if answer else (CANNOT, "partition false")
+
+
+def is_never_true(node: Any) -> bool:
+    """A test that no value passes, so that not even an unreadable one matters."""
+    if not isinstance(node, p.Compare):
+        return False
+    value = node.value
+    is_nan = isinstance(value, float) and math.isnan(value)
+    above = node.op is p.Op.GT and (is_nan or value == 2**63 - 1)
+    return above or (node.op is p.Op.LT and value == -(2**63))
 
 
 def partition_value(text: str, dtype: pa.DataType) -> tuple[Any, bool]:

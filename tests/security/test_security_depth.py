@@ -29,10 +29,12 @@ PACKAGE = Path(__file__).parents[2] / "indextables"
 DEEP = "[" * 200_000
 DEEP_OBJECT = '{"a":' * 200_000
 TRUSTED = {
-    "expr/scope.py::_has_collation": "the notes of a schema that was just parsed",
+    "expr/scope.py::has_collation": "the notes of a schema that was just parsed",
     "log/commit/loop.py::_json_safe": "what was just written as JSON",
     "spark/driver/bridge.py": "asked by our own classes in the JVM",
+    "spark/driver/opened.py": "asked by our own classes in the JVM",
     "spark/source.py": "sent by our own classes in the JVM",
+    "splits/format/info.py::from_json": "caught as NO_INFO",
     "spark/driver/writing.py": "Spark's schema, and options of our own classes",
     "splits/read/indexfiles.py::sealed_meta": "the index that was just built here",
     "splits/format/info.py::to_json": "our own statistics",

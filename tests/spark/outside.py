@@ -95,6 +95,9 @@ def everything(spark: Any, folder: str) -> dict[str, Any]:
         found["planned"] = plan is not None
         found["function"] = table.filter(it_functions.textsearch("m", "w3")).count()
         found["sums"] = table.groupBy("k").agg({"id": "sum"}).count()
+        known = table.filter("id between 70 and 75")
+        found["distinct"] = known.selectExpr("count(distinct k)").collect()[0][0]
+        found["joined"] = known.join(table.filter("id = 77"), "k").orderBy("k").count()
         found["state"] = spark.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").collect()[0].table_path
     return found
 

@@ -100,10 +100,22 @@ JOINS = (
 )
 
 
+def assert_fit_for_executors(world: World, frame: Any) -> None:
+    """What tasks may carry of a plan names none of our classes, which executors do not have."""
+    serialize = world.spark._jvm.org.apache.spark.util.Utils.serialize
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
+    for i in range(leaves.size()):
+        assert leaves.apply(i).getClass().getName() == "io.indextables.KnownRowsExec"
+        sent = bytes(serialize(leaves.apply(i)))
+        assert b"LocalTableScanExec" in sent
+        assert b"io.indextables" not in sent
+
+
 @pytest.mark.parametrize("query", JOINS)
 def test_known_rows_compile(world: World, query: str) -> None:
     """Generated code over rows that the driver read; the session takes no fallback."""
     assert world.spark.conf.get("spark.sql.codegen.fallback") == "false"
     mine = world.spark.sql(query.format(t="t_driver"))
     assert "KnownRows" in mine._jdf.queryExecution().executedPlan().toString()
+    assert_fit_for_executors(world, mine)
     assert bag(mine) == bag(world.spark.sql(query.format(t="t_parquet")))

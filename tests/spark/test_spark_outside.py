@@ -48,6 +48,8 @@ def check(found: dict[str, Any]) -> None:
     assert found["layer"] == 2
     assert found["search"] == found["function"] == found["where"]
     assert found["sums"] == 2
+    assert found["distinct"] == 2
+    assert found["joined"] == 3
     assert found["state"].endswith("/table")
 
 

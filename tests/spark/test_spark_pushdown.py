@@ -168,7 +168,7 @@ def test_sums_that_wrap_round_are_left_to_spark(world: World) -> None:
         world.spark.conf.unset("spark.sql.ansi.enabled")
 
 
-@pytest.mark.driver_errors("overflow")
+@pytest.mark.driver_errors("does not fit a BIGINT")
 def test_a_sum_that_overflows_fails_as_in_spark(world: World, spark: Any, tmp_path: Any) -> None:
     path = str(tmp_path / "big")
     spark.range(3).selectExpr(f"id + {2**62} as n").write.format("indextables").save(path)

@@ -40,6 +40,7 @@ def frame(spark: Any) -> Any:
 # -- messages --------------------------------------------------------------------------------------
 
 
+@pytest.mark.driver_errors("PYTHON_EXCEPTION")
 def test_a_failing_task_says_what_where_and_why_first(spark: Any, path: str) -> None:
     """A value that no partition can have is found by the task that meets it."""
     indextables.write(pa.table({"id": [1], "k": ["a"]}), path, partition_by=["k"])
@@ -67,6 +68,7 @@ def test_a_refusal_before_the_first_task_is_ours(frame: Any, path: str) -> None:
         frame.selectExpr("*", "1 extra").write.format("indextables").mode("append").save(path)
 
 
+@pytest.mark.driver_errors("DIVIDE_BY_ZERO")
 def test_errors_of_others_pass_untouched(frame: Any, path: str) -> None:
     with pytest.raises(Exception, match=r"DIVIDE|division") as found:
         frame.selectExpr("id div (id - 3) x").write.format("indextables").save(path)

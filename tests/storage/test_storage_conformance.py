@@ -305,3 +305,17 @@ def test_a_forked_child_reads_and_writes(store: Store) -> None:
     assert store.read("child") == b"2"
     with pytest.raises(ObjectExistsError):
         store.put_if_absent("child", b"3")
+
+
+def test_files_and_folders_of_one_listing(store: Store) -> None:
+    """``list_folder`` says what ``list`` and ``list_dirs`` say."""
+    for name in ("log/1", "log/2", "log/3", "log/state-a/x", "log/state-b/y", "other/z"):
+        store.put(name, b"x")
+    for after in (None, "log/1", "log/2"):
+        found = store.list_folder("log", after)
+        assert [f.path for f in found.files] == [f.path for f in store.list("log", after)]
+        assert found.folders == store.list_dirs("log")
+        assert found.complete
+    assert store.list_folder("nothing") == ([], [], True)
+    first = store.list_folder("log", None, 1)
+    assert first.complete, "one page holds it all"

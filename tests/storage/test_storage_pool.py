@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from indextables.storage import pool
 from indextables.storage.base import Capabilities, Store
+from indextables.storage.diskcache import CacheSettings, CachingStore, DiskCache
 from indextables.storage.memory import MemoryStore
+from indextables.storage.testing import RecordingStore
 
 
 class Far(MemoryStore):
@@ -134,3 +137,15 @@ def forked_from_the_pool() -> int:
         done = list(pool.in_order(lambda _: together.wait(10) >= 0, range(2), 2))
         os._exit(0 if done == [True, True] else 1)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_wrapper_has_the_exchange_rate_of_its_store(tmp_path: Path) -> None:
+    """Readers see the store behind the disk cache; what a request is worth must show through."""
+
+    class Dear(Far):
+        coalesce_gap = 512 << 10
+
+    inner = Dear("memory://pool")
+    assert RecordingStore(inner).coalesce_gap == 512 << 10
+    cache = DiskCache(CacheSettings(str(tmp_path), 1 << 20))
+    assert CachingStore(inner, cache).coalesce_gap == 512 << 10

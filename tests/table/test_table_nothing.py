@@ -86,7 +86,7 @@ def made_empty(path: Path) -> None:
 
 def emptied(path: Path) -> None:
     write(path, [ROW], "error")
-    indextables.open(str(path), options=OPTIONS).delete(None)
+    indextables.open(str(path), options=OPTIONS).truncate()
 
 
 def filled(path: Path) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -48,8 +49,10 @@ class World:
     path: str
     options: dict[str, Any]
 
+    caches: dict[str, str] = field(default_factory=lambda: NO_CACHES)
+
     def open(self) -> indextables.Table:
-        return indextables.open(self.path, storage_options=self.options, options=NO_CACHES)
+        return indextables.open(self.path, storage_options=self.options, options=self.caches)
 
 
 NO_CACHES = {
@@ -87,6 +90,10 @@ LARGE_SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] =
     ),
     "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(7, 4, 626)),
     "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(5, 3, 138)),
+    "range": (
+        lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
+        Ceiling(7, 6, 411),
+    ),
     "top": (lambda t: t.search("w0003 w0010", limit=3), Ceiling(9, 5, 1955)),
 }
 """The same over two splits that are too large to be read whole."""
@@ -187,3 +194,16 @@ def test_a_query_stays_below_its_ceiling(world: World, shape: str) -> None:
 @pytest.mark.parametrize("shape", LARGE_SHAPES)
 def test_a_query_of_large_splits_stays_below_its_ceiling(large: World, shape: str) -> None:
     check(large, *LARGE_SHAPES[shape])
+
+
+def test_the_disk_cache_costs_no_request(world: World, tmp_path: Path) -> None:
+    """It reads in blocks of its own, but asks no more often, and not at all the second time."""
+    ask, ceiling = SHAPES["rare word"]
+    rows = [cost(cached(world, tmp_path / str(number)), ask) for number in range(2)]
+    assert min(found.requests for found in rows) <= ceiling.requests
+    again = cost(cached(world, tmp_path / "0"), ask)
+    assert not [one for one in again.served if "/part-" in one.key]
+
+
+def cached(world: World, folder: Path) -> World:
+    return replace(world, caches={"spark.indextables.cache.disk.path": str(folder)})

@@ -176,8 +176,9 @@ def _load(
     reached = run[-1] if run else start.version
     if version is not None and (reached != version or version < 0):
         raise not_found(version, listing, store)
-    changes = ahead if [c.version for c in ahead] == run else None
-    if changes is None:
+    if [change.version for change in ahead] == run:
+        changes = ahead
+    else:
         changes = read_versions(store, config, run, listing, first)
     if start.snapshot is None:
         return Snapshot.from_replay(changes)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ast import has_phrase
 from indextables.expr.ipaddr import format_address
-from indextables.expr.predicate import Predicate, TextMatch, leaves
+from indextables.expr.predicate import ColumnTest, Predicate, TextMatch, leaves
 from indextables.splits.format.fields import column_number
 from indextables.splits.format.info import IndexField, SplitInfo
 from indextables.splits.lookup import keywords, pathtokens
@@ -73,7 +73,10 @@ class Vocabulary:
 
 
 def likely_parts(info: SplitInfo, predicate: Predicate, *, scored: bool = False) -> set[Part]:
-    """The slices that the text queries of a predicate read; any others are fetched when needed."""
+    """The slices that a predicate reads if it opens the index; any others come when needed.
+
+    Texts have a field each; whole values, nulls and zones of numbers share one.
+    """
     found: set[Part] = set()
     for leaf in leaves(predicate):
         if isinstance(leaf, TextMatch):
@@ -82,6 +85,8 @@ def likely_parts(info: SplitInfo, predicate: Predicate, *, scored: bool = False)
                 field = info.field(column)
                 if field is not None and field.kind == "text":
                     found |= parts_of(field.name, phrase=phrase, scored=scored)
+        elif isinstance(leaf, ColumnTest):
+            found |= parts_of(keywords.KEYS)
     return found
 
 

@@ -29,6 +29,11 @@ public class KnownRowsExec extends LocalTableScanExec {
         return "KnownRows";
     }
 
+    /** Aggregates and sorts send the plan below them to executors, which know Spark's classes only. */
+    public Object writeReplace() {
+        return new LocalTableScanExec(output(), rows(), stream(), useSingleTask());
+    }
+
     public Iterator stringArgs() {
         return new ListBuffer().addOne(output()).addOne(description).toList().iterator();
     }
