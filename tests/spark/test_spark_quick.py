@@ -130,7 +130,7 @@ def task(size: int, predicate: Any = TRUE, limit: int | None = None, rows: int =
 
 
 def test_what_is_cheap() -> None:
-    column: Any = "column"
+    column = Column(("n",), pa.int64())
     value: Any = 1
     equal, less = Compare(column, Op.EQ, value), Compare(column, Op.LT, value)
     config, large = Config(), 100 << 20

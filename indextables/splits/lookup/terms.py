@@ -21,15 +21,7 @@ from numpy.typing import NDArray
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ast import has_phrase
 from indextables.expr.ipaddr import format_address
-from indextables.expr.predicate import (
-    Compare,
-    InSet,
-    NullTest,
-    Predicate,
-    StringMatch,
-    TextMatch,
-    leaves,
-)
+from indextables.expr.predicate import ColumnTest, Predicate, TextMatch, leaves
 from indextables.splits.format.fields import column_number
 from indextables.splits.format.info import IndexField, SplitInfo
 from indextables.splits.lookup import keywords, pathtokens
@@ -93,7 +85,7 @@ def likely_parts(info: SplitInfo, predicate: Predicate, *, scored: bool = False)
                 field = info.field(column)
                 if field is not None and field.kind == "text":
                     found |= parts_of(field.name, phrase=phrase, scored=scored)
-        elif isinstance(leaf, Compare | InSet | NullTest | StringMatch):
+        elif isinstance(leaf, ColumnTest):
             found |= parts_of(keywords.KEYS)
     return found
 
