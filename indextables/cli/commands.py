@@ -12,7 +12,9 @@ import click
 
 from indextables.cli.app import EXIT_DAMAGE, Context, cli
 from indextables.cli.verbs import add_commands, group, result, run
-from indextables.verbs import Delete, DescribeIndexes, Doctor, Truncate
+from indextables.verbs.indexes import DescribeIndexes
+from indextables.verbs.looking import Doctor
+from indextables.verbs.splits import Delete, Truncate
 
 PATH = click.argument("path")
 VERSION = click.option("--version", "-v", "at", type=int, default=None, help="At this version.")

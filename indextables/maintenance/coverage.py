@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.log.log import TransactionLog
-from indextables.maintenance.rows import BOOL, DOUBLE, LONG, STRING, Row, columns_of
+from indextables.maintenance.rows import Row
 from indextables.types import type_name
 
 
@@ -26,18 +25,6 @@ class StatsCoverage(Row):
     splits_with_nan_counts: int
     bounds_percent: float
     can_have: bool
-
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        column=STRING,
-        type=STRING,
-        splits=LONG,
-        splits_with_bounds=LONG,
-        splits_with_null_counts=LONG,
-        splits_with_nan_counts=LONG,
-        bounds_percent=DOUBLE,
-        can_have=BOOL,
-    )
 
 
 def stats_coverage(log: TransactionLog) -> list[StatsCoverage]:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from indextables.columnindex.building import IndexRow
 from indextables.errors import MaintenanceError
 from indextables.log.log import TransactionLog
-from indextables.maintenance.rows import INT, LONG, STRING, columns_of
+from indextables.maintenance.rows import INT, columns_for
 from indextables.maintenance.scope import split_scope
 from indextables.xref import build
 from indextables.xref.builder import Gather, XRefBuildResult
 from indextables.xref.sources import gathered
 
-XREF_COLUMNS = columns_of(
-    table_path=STRING,
-    partition=STRING,
-    action=STRING,
-    xref_path=STRING,
-    source_splits_count=INT,
-    total_terms=LONG,
-    xref_size_bytes=LONG,
-    build_duration_ms=LONG,
-)
+XREF_COLUMNS = columns_for(XRefBuildResult, source_splits_count=INT)
+INDEX_COLUMNS = columns_for(IndexRow)
 
 
 def index_cross_references(

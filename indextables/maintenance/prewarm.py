@@ -95,7 +95,7 @@ def prewarm(
 
 
 def _checked(segments: Sequence[str], parallelism: int | None) -> tuple[str, ...]:
-    chosen = tuple(segments) or DEFAULT_SEGMENTS
+    chosen = tuple(segment.upper() for segment in segments) or DEFAULT_SEGMENTS
     unknown = [s for s in chosen if s not in SEGMENTS]
     if unknown:
         raise MaintenanceError(

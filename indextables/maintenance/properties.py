@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
-
-import pyarrow as pa
 
 from indextables.errors import MaintenanceError
 from indextables.log.actions import Action
@@ -18,7 +15,7 @@ from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
-from indextables.maintenance.rows import LONG, STRING, Row, columns_of
+from indextables.maintenance.rows import Row
 
 PROTOCOL = ("minreaderversion", "minwriterversion")
 
@@ -30,8 +27,6 @@ class PropertiesResult(Row):
     table_path: str
     status: str
     version: int
-
-    COLUMNS: ClassVar[pa.Schema] = columns_of(table_path=STRING, status=STRING, version=LONG)
 
 
 @mutates("SET TBLPROPERTIES")

@@ -1,31 +1,44 @@
 """What the verbs answer: typed rows, with the columns and types their commands promise.
 
-A result class is a frozen dataclass with ``COLUMNS``, an Arrow schema in the order of the command's
-output. ``as_table`` turns rows into an Arrow table; nested results (``metrics``) are structs.
+A result class is a frozen dataclass; ``COLUMNS``, the Arrow schema of the command's output, follows
+from its fields. Nested results (``metrics``) are structs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
 STRING, LONG, INT, DOUBLE, BOOL = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.bool_()
 MOMENT = pa.timestamp("us", "UTC")
+Int32: TypeAlias = int
+TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL}
 
 
 class Row:
-    """Base of every result row."""
+    """Base of every result row; its columns are its fields."""
 
     COLUMNS: ClassVar[pa.Schema]
 
+    def __init_subclass__(cls) -> None:
+        cls.COLUMNS = columns_for(cls)
 
-def as_table(rows: Sequence[Row], columns: pa.Schema | None = None) -> pa.Table:
-    """The rows as an Arrow table; ``columns`` is needed where there may be none."""
-    schema = columns if columns is not None else type(rows[0]).COLUMNS
-    return pa.Table.from_pylist([as_dict(row) for row in rows], schema=schema)
+
+def columns_for(row: type, **others: pa.DataType) -> pa.Schema:
+    """An Arrow schema from the fields of a class; ``others`` are types Python does not tell."""
+    found = {}
+    for name, kind in row.__annotations__.items():
+        if "ClassVar" not in kind:
+            plain = kind.removesuffix(" | None")
+            found[name] = others.get(name) or TYPES.get(plain) or _struct(row, plain)
+    return columns_of(**found)
+
+
+def _struct(row: type, kind: str) -> pa.DataType:
+    return pa.struct(list(getattr(sys.modules[row.__module__], kind).COLUMNS))
 
 
 def as_dict(row: Any) -> dict[str, Any]:
@@ -42,8 +55,8 @@ def columns_of(**types: pa.DataType) -> pa.Schema:
     return pa.schema(list(types.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class MergeMetrics:
+@dataclass(frozen=True)
+class MergeMetrics(Row):
     status: str
     merged_files: int
     merge_groups: int
@@ -61,25 +74,9 @@ class MergeResult(Row):
     temp_directory_path: str | None = None
     heap_size_bytes: int | None = None
 
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        metrics=pa.struct(
-            [
-                ("status", STRING),
-                ("merged_files", LONG),
-                ("merge_groups", LONG),
-                ("original_size_bytes", LONG),
-                ("merged_size_bytes", LONG),
-                ("message", STRING),
-            ]
-        ),
-        temp_directory_path=STRING,
-        heap_size_bytes=LONG,
-    )
 
-
-@dataclass(frozen=True, slots=True)
-class PurgeMetrics:
+@dataclass(frozen=True)
+class PurgeMetrics(Row):
     status: str
     orphaned_files_found: int
     orphaned_files_deleted: int
@@ -100,25 +97,6 @@ class PurgeResult(Row):
     table_path: str
     metrics: PurgeMetrics
 
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        metrics=pa.struct(
-            [
-                ("status", STRING),
-                ("orphaned_files_found", LONG),
-                ("orphaned_files_deleted", LONG),
-                ("size_mb_deleted", DOUBLE),
-                ("retention_hours", LONG),
-                ("tx_log_files_deleted", LONG),
-                ("expired_states_found", LONG),
-                ("expired_states_deleted", LONG),
-                ("dry_run", BOOL),
-                ("duration_ms", LONG),
-                ("message", STRING),
-            ]
-        ),
-    )
-
 
 @dataclass(frozen=True)
 class DropResult(Row):
@@ -130,15 +108,6 @@ class DropResult(Row):
     splits_removed: int
     total_size_bytes: int
     message: str
-
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        status=STRING,
-        partitions_dropped=LONG,
-        splits_removed=LONG,
-        total_size_bytes=LONG,
-        message=STRING,
-    )
 
 
 @dataclass(frozen=True)
@@ -153,16 +122,6 @@ class CheckpointResult(Row):
     protocol_version: int
     is_multi_part: bool
 
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        status=STRING,
-        checkpoint_version=LONG,
-        num_actions=LONG,
-        num_files=LONG,
-        protocol_version=LONG,
-        is_multi_part=BOOL,
-    )
-
 
 @dataclass(frozen=True)
 class TruncateResult(Row):
@@ -176,16 +135,6 @@ class TruncateResult(Row):
     files_preserved: int
     message: str
 
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        status=STRING,
-        checkpoint_version=LONG,
-        versions_deleted=LONG,
-        checkpoints_deleted=LONG,
-        files_preserved=LONG,
-        message=STRING,
-    )
-
 
 @dataclass(frozen=True)
 class RepairResult(Row):
@@ -194,20 +143,10 @@ class RepairResult(Row):
     source_path: str
     target_path: str
     source_version: int
-    total_splits: int
-    valid_splits: int
-    missing_splits: int
+    total_splits: Int32
+    valid_splits: Int32
+    missing_splits: Int32
     status: str
-
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        source_path=STRING,
-        target_path=STRING,
-        source_version=LONG,
-        total_splits=INT,
-        valid_splits=INT,
-        missing_splits=INT,
-        status=STRING,
-    )
 
 
 @dataclass(frozen=True)
@@ -218,25 +157,12 @@ class StateResult(Row):
     format: str
     version: int
     num_files: int
-    num_manifests: int
-    num_tombstones: int
+    num_manifests: Int32
+    num_tombstones: Int32
     tombstone_ratio: float
     total_bytes: int
     needs_compaction: bool
     status: str
-
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        format=STRING,
-        version=LONG,
-        num_files=LONG,
-        num_manifests=INT,
-        num_tombstones=INT,
-        tombstone_ratio=DOUBLE,
-        total_bytes=LONG,
-        needs_compaction=BOOL,
-        status=STRING,
-    )
 
 
 @dataclass(frozen=True)
@@ -251,16 +177,6 @@ class DeleteResult(Row):
     version: int
     message: str
 
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        status=STRING,
-        rows_deleted=LONG,
-        splits_rewritten=LONG,
-        splits_removed=LONG,
-        version=LONG,
-        message=STRING,
-    )
-
 
 @dataclass(frozen=True)
 class RestoreResult(Row):
@@ -274,16 +190,6 @@ class RestoreResult(Row):
     splits_removed: int
     message: str
 
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        status=STRING,
-        restored_version=LONG,
-        version=LONG,
-        splits_added=LONG,
-        splits_removed=LONG,
-        message=STRING,
-    )
-
 
 @dataclass(frozen=True)
 class Finding(Row):
@@ -295,26 +201,3 @@ class Finding(Row):
     path: str | None
     detail: str
     remedy: str
-
-    COLUMNS: ClassVar[pa.Schema] = columns_of(
-        table_path=STRING,
-        severity=STRING,
-        check=STRING,
-        path=STRING,
-        detail=STRING,
-        remedy=STRING,
-    )
-
-
-INDEX_COLUMNS = columns_of(
-    table_path=STRING,
-    column=STRING,
-    action=STRING,
-    split_path=STRING,
-    index_path=STRING,
-    cardinality=LONG,
-    rows=LONG,
-    size_bytes=LONG,
-    build_duration_ms=LONG,
-)
-"""Column indexes: one row for each column and split."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from indextables import verbs as v
+from indextables.verbs import Target, caches, indexes, invoke, logs, looking, method, splits
 
 if TYPE_CHECKING:
     from indextables.columnindex import IndexCoverage, IndexInfo
@@ -25,47 +25,47 @@ class Verbs:
     log: TransactionLog
     snapshot: Snapshot
 
-    merge = v.method(v.MergeSplits)
-    purge = v.method(v.Purge)
-    drop_partitions = v.method(v.DropPartitions)
-    delete = v.method(v.Delete)
-    truncate = v.method(v.Truncate)
-    restore = v.method(v.Restore)
+    merge = method(splits.MergeSplits)
+    purge = method(splits.Purge)
+    drop_partitions = method(splits.DropPartitions)
+    delete = method(splits.Delete)
+    truncate = method(splits.Truncate)
+    restore = method(splits.Restore)
 
-    checkpoint = v.method(v.Checkpoint)
-    compact = v.method(v.Compact)
-    truncate_time_travel = v.method(v.TruncateTimeTravel)
-    repair_log = v.method(v.RepairLog)
-    set_properties = v.method(v.SetProperties)
-    unset_properties = v.method(v.UnsetProperties)
+    checkpoint = method(logs.Checkpoint)
+    compact = method(logs.Compact)
+    truncate_time_travel = method(logs.TruncateTimeTravel)
+    repair_log = method(logs.RepairLog)
+    set_properties = method(logs.SetProperties)
+    unset_properties = method(logs.UnsetProperties)
 
-    build_xref = v.method(v.IndexCrossReferences)
-    create_index = v.method(v.CreateIndex)
-    reindex = v.method(v.Reindex)
-    index_splits = v.method(v.IndexSplits)
+    build_xref = method(indexes.IndexCrossReferences)
+    create_index = method(indexes.CreateIndex)
+    reindex = method(indexes.Reindex)
+    index_splits = method(indexes.IndexSplits)
     index_blocks = index_splits
-    describe_indexes = v.method(v.DescribeIndexes)
+    describe_indexes = method(indexes.DescribeIndexes)
 
-    describe_state = v.method(v.DescribeState)
-    describe_log = v.method(v.DescribeLog)
-    describe_xrefs = v.method(v.DescribeXRefs)
-    component_sizes = v.method(v.DescribeComponentSizes)
-    stats_coverage = v.method(v.DescribeStatsCoverage)
-    environment = v.method(v.DescribeEnvironment)
-    storage_stats = v.method(v.DescribeStorageStats)
-    doctor = v.method(v.Doctor)
+    describe_state = method(looking.DescribeState)
+    describe_log = method(looking.DescribeLog)
+    describe_xrefs = method(looking.DescribeXRefs)
+    component_sizes = method(looking.DescribeComponentSizes)
+    stats_coverage = method(looking.DescribeStatsCoverage)
+    environment = method(looking.DescribeEnvironment)
+    storage_stats = method(looking.DescribeStorageStats)
+    doctor = method(looking.Doctor)
 
-    disk_cache = v.method(v.DescribeDiskCache)
-    invalidate_cache = v.method(v.InvalidateCache)
-    flush_disk_cache = v.method(v.FlushDiskCache)
-    flush_searcher_cache = v.method(v.FlushSearcherCache)
-    prewarm = v.method(v.Prewarm)
+    disk_cache = method(caches.DescribeDiskCache)
+    invalidate_cache = method(caches.InvalidateCache)
+    flush_disk_cache = method(caches.FlushDiskCache)
+    flush_searcher_cache = method(caches.FlushSearcherCache)
+    prewarm = method(caches.Prewarm)
 
     # -- short forms ----------------------------------------------------------------------------
 
     def drop_index(self, column: str) -> IndexRow:
         """Forget the index of a column and delete its sidecar files."""
-        return v.invoke(v.DropIndex(column), v.Target.of(self.log))[0]
+        return invoke(indexes.DropIndex(column), Target.of(self.log))[0]
 
     def rebuild_index(self, column: str, spark: Any = None) -> list[IndexRow]:
         """Build the index of a column anew for all splits."""

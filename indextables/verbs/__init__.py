@@ -6,85 +6,10 @@ derived from the classes in ``REGISTRY``.
 
 from __future__ import annotations
 
+from indextables.verbs import caches, indexes, logs, looking, splits
 from indextables.verbs.base import REGISTRY, Target, Verb, as_table, invoke, method
-from indextables.verbs.caches import (
-    DescribeDiskCache,
-    FlushDiskCache,
-    FlushSearcherCache,
-    InvalidateCache,
-    Prewarm,
-)
-from indextables.verbs.indexes import (
-    CreateIndex,
-    DescribeIndexes,
-    DropIndex,
-    IndexCrossReferences,
-    IndexSplits,
-    Reindex,
-)
-from indextables.verbs.logs import (
-    Checkpoint,
-    Compact,
-    RepairLog,
-    SetProperties,
-    TruncateTimeTravel,
-    UnsetProperties,
-)
-from indextables.verbs.looking import (
-    DescribeComponentSizes,
-    DescribeEnvironment,
-    DescribeLog,
-    DescribeState,
-    DescribeStatsCoverage,
-    DescribeStorageStats,
-    DescribeXRefs,
-    Doctor,
-)
-from indextables.verbs.splits import (
-    Delete,
-    DropPartitions,
-    MergeSplits,
-    Purge,
-    Restore,
-    Truncate,
-)
 
 __all__ = [
-    "REGISTRY",
-    "Checkpoint",
-    "Compact",
-    "CreateIndex",
-    "Delete",
-    "DescribeComponentSizes",
-    "DescribeDiskCache",
-    "DescribeEnvironment",
-    "DescribeIndexes",
-    "DescribeLog",
-    "DescribeState",
-    "DescribeStatsCoverage",
-    "DescribeStorageStats",
-    "DescribeXRefs",
-    "Doctor",
-    "DropIndex",
-    "DropPartitions",
-    "FlushDiskCache",
-    "FlushSearcherCache",
-    "IndexCrossReferences",
-    "IndexSplits",
-    "InvalidateCache",
-    "MergeSplits",
-    "Prewarm",
-    "Purge",
-    "Reindex",
-    "RepairLog",
-    "Restore",
-    "SetProperties",
-    "Target",
-    "Truncate",
-    "TruncateTimeTravel",
-    "UnsetProperties",
-    "Verb",
-    "as_table",
-    "invoke",
-    "method",
-]
+    "REGISTRY", "Target", "Verb", "as_table", "caches", "indexes", "invoke", "logs", "looking",
+    "method", "splits",
+]  # fmt: skip

@@ -4,7 +4,8 @@ Its fields are its parameters, with their defaults and help. ``SQL`` is its gram
 ``verbs.grammar``), ``CLI`` its name on the command line, ``METHOD`` its name on ``Table``; all
 three ways are derived from the class and none of them repeats it. ``apply`` does the work on a
 ``Target`` and returns a typed result, ``COLUMNS`` names the columns of its rows, and ``MUTATES``
-says whether the protocol gate stands before it.
+says whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
+names the function that does the work, whose parameters are the verb's fields.
 
 The modules of this package import nothing heavy, since the command line reads them to start: what
 does the work is imported in ``apply``, and ``COLUMNS`` is the place of a schema, not the schema.
@@ -27,6 +28,7 @@ from typing import (
     Protocol,
     TypeVar,
     dataclass_transform,
+    get_args,
 )
 
 if TYPE_CHECKING:
@@ -89,14 +91,14 @@ class Target:
             self.path or "", storage_options=self.storage_options, config=self.config
         )
 
-    def runner(self, spark: Any = None) -> Runner | None:
+    @staticmethod
+    def runner(spark: Any) -> Runner | None:
         """What runs rewrites on Spark; ``None`` where they run in this process."""
-        session = spark if spark is not None else self.spark
-        if session is None or not hasattr(session, "_jsparkSession"):
+        if spark is None or not hasattr(spark, "_jsparkSession"):
             return None
         from indextables.maintenance.rewrite import run_on_spark
 
-        return run_on_spark(session)
+        return run_on_spark(spark)
 
 
 class Verb(Generic[R]):
@@ -106,6 +108,7 @@ class Verb(Generic[R]):
     CLI: ClassVar[str]
     METHOD: ClassVar[str]
     COLUMNS: ClassVar[str]
+    DOES: ClassVar[str] = ""
     MUTATES: ClassVar[bool] = False
     BY_NAME: ClassVar[bool] = False
     """Is it ours also for a table of the catalog, where Spark would only change its catalog?"""
@@ -113,8 +116,15 @@ class Verb(Generic[R]):
     """What is said when a word of the grammar is missing, where the word alone says too little."""
 
     def apply(self, on: Target) -> R:
-        """Do it."""
-        raise NotImplementedError
+        """Do it: call the function ``DOES`` with the log (or the settings) and the fields."""
+        mine = dataclasses.fields(self)  # type: ignore[arg-type]
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in mine}
+        if "spark" in given and given["spark"] is None:
+            given["spark"] = on.spark
+        if "run" in given:
+            given["run"] = given["run"] or on.runner(given.pop("spark"))
+        result: R = found(self.DOES)(on.log if "{table" in self.SQL else on.config, **given)
+        return result
 
     def gate(self, on: Target) -> None:
         """May this release write the table? Asked before anything else is done."""
@@ -125,24 +135,20 @@ class Verb(Generic[R]):
     @classmethod
     def schema(cls) -> pa.Schema:
         """The columns of its rows."""
-        module, _, name = cls.COLUMNS.partition(":")
-        found = getattr(import_module(f"indextables.{module}"), name)
-        return getattr(found, "COLUMNS", found)
-
-    @classmethod
-    def summary(cls) -> str:
-        """The first sentence of its description."""
-        return (cls.__doc__ or "").split("\n\n")[0].strip()
+        columns = found(cls.COLUMNS)
+        return getattr(columns, "COLUMNS", columns)
 
     @classmethod
     def parameters(cls) -> Iterator[dataclasses.Field[Any]]:
         """The fields that SQL and the command line may set."""
-        found = dataclasses.fields(cls)  # type: ignore[arg-type]
-        return (f for f in found if not f.metadata.get("hidden"))
+        known = dataclasses.fields(cls)  # type: ignore[arg-type]
+        return (f for f in known if not f.metadata.get("hidden"))
 
-    @classmethod
-    def takes_table(cls) -> bool:
-        return "{table" in cls.SQL
+
+def found(place: str) -> Any:
+    """What a module of ours holds, by ``module:name``."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"indextables.{module}"), name)
 
 
 def parameter(
@@ -214,7 +220,9 @@ def method(made: Callable[P, Verb[R]]) -> Callable[Concatenate[Any, P], R]:
 
 
 def _return_type(kind: type[Verb[Any]]) -> Any:
-    return kind.apply.__annotations__.get("return", "Any")
+    """What stands in ``Verb[...]``."""
+    answer = get_args(kind.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+    return getattr(answer, "__forward_arg__", answer)
 
 
 def _help(kind: type[Verb[Any]]) -> str:

@@ -8,63 +8,53 @@ from typing import TYPE_CHECKING, Any
 from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pyarrow as pa  # noqa: F401
+
+    from indextables.maintenance import describe
 
 
 @verb
-class DescribeDiskCache(Verb["pa.Table"]):
+class DescribeDiskCache(Verb["describe.DiskCacheUse"]):
     """The disk cache of this process."""
 
     SQL = "DESCRIBE INDEXTABLES DISK CACHE"
     CLI, METHOD = "cache disk", "disk_cache"
-    COLUMNS = "maintenance.describe:DISK_CACHE_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import disk_cache
-
-        return disk_cache(on.config)
+    COLUMNS = "maintenance.describe:DiskCacheUse"
+    DOES = "maintenance.describe:disk_cache"
 
 
 @verb
-class InvalidateCache(Verb["pa.Table"]):
+class InvalidateCache(Verb["describe.Invalidated"]):
     """Forget cached log state, of one table or of all."""
 
     SQL = "INVALIDATE INDEXTABLES TRANSACTION LOG CACHE [FOR {table}]"
     CLI, METHOD = "cache invalidate", "invalidate_cache"
-    COLUMNS = "maintenance.describe:INVALIDATE_COLUMNS"
+    COLUMNS = "maintenance.describe:Invalidated"
 
-    def apply(self, on: Target) -> pa.Table:
+    def apply(self, on: Target) -> describe.Invalidated:
         from indextables.maintenance.describe import invalidate_cache
 
         return invalidate_cache(None if on.path is None else on.log)
 
 
 @verb
-class FlushDiskCache(Verb["pa.Table"]):
+class FlushDiskCache(Verb["describe.FlushedDisk"]):
     """Delete everything the disk cache holds."""
 
     SQL = "FLUSH INDEXTABLES DISK CACHE"
     CLI, METHOD = "cache flush-disk", "flush_disk_cache"
-    COLUMNS = "maintenance.describe:FLUSH_DISK_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import flush_disk_cache
-
-        return flush_disk_cache(on.config)
+    COLUMNS = "maintenance.describe:FlushedDisk"
+    DOES = "maintenance.describe:flush_disk_cache"
 
 
 @verb
-class FlushSearcherCache(Verb["pa.Table"]):
+class FlushSearcherCache(Verb["describe.Flushed"]):
     """Forget open splits and loaded cross-references."""
 
     SQL = "FLUSH INDEXTABLES SEARCHER CACHE"
     CLI, METHOD = "cache flush-searcher", "flush_searcher_cache"
-    COLUMNS = "maintenance.describe:FLUSH_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import flush_searcher_cache
-
-        return flush_searcher_cache()
+    COLUMNS = "maintenance.describe:Flushed"
+    DOES = "maintenance.describe:flush_searcher_cache"
 
 
 @verb
@@ -78,6 +68,7 @@ class Prewarm(Verb["pa.Table"]):
     )
     CLI, METHOD = "cache prewarm", "prewarm"
     COLUMNS = "maintenance.prewarm:PREWARM_COLUMNS"
+    DOES = "maintenance.prewarm:prewarm"
 
     segments: Sequence[str] = parameter(default=(), doc="Parts of a split, such as TERM_DICT.")
     fields: Sequence[str] = parameter(default=(), doc="Columns.")
@@ -85,16 +76,3 @@ class Prewarm(Verb["pa.Table"]):
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
     asynchronous: bool = parameter(default=False, doc="Do not wait for it.")
     spark: Any = hidden(default=None)
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.prewarm import prewarm
-
-        return prewarm(
-            on.log,
-            segments=[segment.upper() for segment in self.segments],
-            fields=self.fields,
-            parallelism=self.parallelism,
-            where=self.where,
-            asynchronous=self.asynchronous,
-            spark=on.spark if self.spark is None else self.spark,
-        )

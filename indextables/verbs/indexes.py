@@ -9,7 +9,7 @@ from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
     from indextables.columnindex.building import BuildRunner, IndexRow
-    from indextables.xref.builder import XRefBuildResult
+    from indextables.xref.builder import XRefBuildResult  # noqa: F401
 
 
 @verb
@@ -23,6 +23,7 @@ class IndexCrossReferences(Verb["list[XRefBuildResult]"]):
     )
     CLI, METHOD = "xref build", "build_xref"
     COLUMNS = "maintenance.crossref:XREF_COLUMNS"
+    DOES = "maintenance.crossref:index_cross_references"
     MUTATES = True
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
@@ -32,19 +33,6 @@ class IndexCrossReferences(Verb["list[XRefBuildResult]"]):
     max_builds: int | None = parameter(default=None, doc="At most this many cross-references.")
     spark: Any = hidden(default=None)
 
-    def apply(self, on: Target) -> list[XRefBuildResult]:
-        from indextables.maintenance.crossref import index_cross_references
-
-        return index_cross_references(
-            on.log,
-            where=self.where,
-            filter_type=self.filter_type,
-            force=self.force,
-            max_builds=self.max_builds,
-            dry_run=self.dry_run,
-            spark=on.spark if self.spark is None else self.spark,
-        )
-
 
 @verb
 class CreateIndex(Verb["list[IndexRow]"]):
@@ -52,7 +40,7 @@ class CreateIndex(Verb["list[IndexRow]"]):
 
     SQL = "CREATE INDEX [{-:name}] ON {table:path} {column:names}"
     CLI, METHOD = "index create", "create_index"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     column: str | Sequence[str] = parameter(doc="The column, or several.")
@@ -72,7 +60,7 @@ class DropIndex(Verb["list[IndexRow]"]):
 
     SQL = "DROP INDEX [IF EXISTS] [{-:name}] ON {table:path} {column:names}"
     CLI, METHOD = "index drop", "drop_index"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     column: str | Sequence[str] = parameter(doc="The column, or several.")
@@ -89,7 +77,7 @@ class Reindex(Verb["list[IndexRow]"]):
 
     SQL = "REINDEX {table:path} [ON [DATA] {columns:names}]"
     CLI, METHOD = "index reindex", "reindex"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     columns: Sequence[str] | None = parameter(default=None, doc="Only the indexes of these.")
@@ -112,7 +100,7 @@ class IndexSplits(Verb["list[IndexRow]"]):
         "[{force:FORCE REBUILD}] [{dry_run:DRY RUN}]"
     )
     CLI, METHOD = "index build", "index_splits"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
     MUTATES = True
 
     columns: Sequence[str] | None = parameter(default=None, doc="Only the indexes of these.")
@@ -141,7 +129,7 @@ class DescribeIndexes(Verb["list[IndexRow]"]):
 
     SQL = "DESCRIBE INDEXTABLES INDEXES {table}"
     CLI, METHOD = "index list", "describe_indexes"
-    COLUMNS = "maintenance.rows:INDEX_COLUMNS"
+    COLUMNS = "maintenance.crossref:INDEX_COLUMNS"
 
     def apply(self, on: Target) -> list[IndexRow]:
         from indextables import columnindex

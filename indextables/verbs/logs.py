@@ -9,25 +9,22 @@ from indextables import maintenance
 from indextables.verbs.base import Target, Verb, parameter, verb
 
 if TYPE_CHECKING:
-    from indextables.maintenance.properties import PropertiesResult
-    from indextables.maintenance.rows import CheckpointResult, RepairResult, TruncateResult
+    from indextables.maintenance import properties, rows  # noqa: F401
 
 
 @verb
-class Checkpoint(Verb["CheckpointResult"]):
+class Checkpoint(Verb["rows.CheckpointResult"]):
     """Write a checkpoint of the newest version."""
 
     SQL = "CHECKPOINT INDEXTABLES {table}"
     CLI = METHOD = "checkpoint"
     COLUMNS = "maintenance.rows:CheckpointResult"
+    DOES = "maintenance.logwork:checkpoint"
     MUTATES = True
-
-    def apply(self, on: Target) -> CheckpointResult:
-        return maintenance.checkpoint(on.log)
 
 
 @verb
-class Compact(Verb["CheckpointResult"]):
+class Compact(Verb["rows.CheckpointResult"]):
     """Write a checkpoint with its manifests rewritten."""
 
     SQL = "COMPACT INDEXTABLES {table}"
@@ -35,27 +32,25 @@ class Compact(Verb["CheckpointResult"]):
     COLUMNS = "maintenance.rows:CheckpointResult"
     MUTATES = True
 
-    def apply(self, on: Target) -> CheckpointResult:
+    def apply(self, on: Target) -> rows.CheckpointResult:
         return maintenance.checkpoint(on.log, compact=True)
 
 
 @verb
-class TruncateTimeTravel(Verb["TruncateResult"]):
+class TruncateTimeTravel(Verb["rows.TruncateResult"]):
     """Forget old versions of the log; the newest stays."""
 
     SQL = "TRUNCATE INDEXTABLES TIME TRAVEL {table} [{dry_run:DRY RUN}]"
     CLI, METHOD = "truncate-time-travel", "truncate_time_travel"
     COLUMNS = "maintenance.rows:TruncateResult"
+    DOES = "maintenance.logwork:truncate_time_travel"
     MUTATES = True
 
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
 
-    def apply(self, on: Target) -> TruncateResult:
-        return maintenance.truncate_time_travel(on.log, dry_run=self.dry_run)
-
 
 @verb
-class RepairLog(Verb["RepairResult"]):
+class RepairLog(Verb["rows.RepairResult"]):
     """Write a fresh log elsewhere, of the splits that still exist; the table is only read."""
 
     SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:place}"
@@ -68,7 +63,7 @@ class RepairLog(Verb["RepairResult"]):
     def gate(self, on: Target) -> None:
         """The log may be damaged: ``repair_log`` asks it when it could be read."""
 
-    def apply(self, on: Target) -> RepairResult:
+    def apply(self, on: Target) -> rows.RepairResult:
         source = f"{on.path}/_transaction_log" if on.is_open else on.path or ""
         return maintenance.repair_log(
             source, self.location, storage_options=on.storage_options, config=on.config
@@ -76,30 +71,26 @@ class RepairLog(Verb["RepairResult"]):
 
 
 @verb
-class SetProperties(Verb["PropertiesResult"]):
+class SetProperties(Verb["properties.PropertiesResult"]):
     """Set table properties; ``minReaderVersion`` and ``minWriterVersion`` raise the protocol."""
 
     SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
     CLI, METHOD = "properties set", "set_properties"
     COLUMNS = "maintenance.properties:PropertiesResult"
+    DOES = "maintenance.properties:set_properties"
     MUTATES = BY_NAME = True
 
     properties: Mapping[str, str] = parameter(doc="Names and values.")
 
-    def apply(self, on: Target) -> PropertiesResult:
-        return maintenance.set_properties(on.log, self.properties)
-
 
 @verb
-class UnsetProperties(Verb["PropertiesResult"]):
+class UnsetProperties(Verb["properties.PropertiesResult"]):
     """Forget table properties; a protocol is never lowered."""
 
     SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
     CLI, METHOD = "properties unset", "unset_properties"
     COLUMNS = "maintenance.properties:PropertiesResult"
+    DOES = "maintenance.properties:unset_properties"
     MUTATES = BY_NAME = True
 
     names: Sequence[str] = parameter(doc="The properties that go.")
-
-    def apply(self, on: Target) -> PropertiesResult:
-        return maintenance.unset_properties(on.log, self.names)

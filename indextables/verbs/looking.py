@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from indextables import maintenance
-from indextables.verbs.base import Target, Verb, parameter, verb
+from indextables.verbs.base import Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pyarrow as pa  # noqa: F401
 
-    from indextables.maintenance.coverage import StatsCoverage
-    from indextables.maintenance.rows import Finding, StateResult
+    from indextables.maintenance import coverage, describe, rows  # noqa: F401
 
 
 @verb
-class DescribeState(Verb["StateResult"]):
+class DescribeState(Verb["rows.StateResult"]):
     """What the newest checkpoint looks like."""
 
     SQL = "DESCRIBE INDEXTABLES STATE {table}"
     CLI, METHOD = "state", "describe_state"
     COLUMNS = "maintenance.rows:StateResult"
-
-    def apply(self, on: Target) -> StateResult:
-        return maintenance.describe_state(on.log)
+    DOES = "maintenance.logwork:describe_state"
 
 
 @verb
@@ -36,14 +32,10 @@ class DescribeLog(Verb["pa.Table"]):
     )
     CLI, METHOD = "log", "describe_log"
     COLUMNS = "maintenance.describe_log:LOG_COLUMNS"
+    DOES = "maintenance.describe_log:describe_log"
 
     include_all: bool = parameter(default=False, doc="Every version that is there.")
     limit: int | None = parameter(default=None, doc="At most this many actions.", shell=False)
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe_log import describe_log
-
-        return describe_log(on.log, include_all=self.include_all, limit=self.limit)
 
 
 @verb
@@ -53,13 +45,9 @@ class DescribeXRefs(Verb["pa.Table"]):
     SQL = "DESCRIBE INDEXTABLES TRANSACTION LOG {table} [INCLUDE ALL] XREFS [LIMIT {limit:int}]"
     CLI, METHOD = "xref list", "describe_xrefs"
     COLUMNS = "maintenance.describe_log:XREF_SUMMARY_COLUMNS"
+    DOES = "maintenance.describe_log:describe_xrefs"
 
     limit: int | None = parameter(default=None, doc="At most this many.", shell=False)
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe_log import describe_xrefs
-
-        return describe_xrefs(on.log, limit=self.limit)
 
 
 @verb
@@ -69,64 +57,50 @@ class DescribeComponentSizes(Verb["pa.Table"]):
     SQL = "DESCRIBE INDEXTABLES COMPONENT SIZES {table} [WHERE {where:predicate}]"
     CLI, METHOD = "sizes", "component_sizes"
     COLUMNS = "maintenance.describe:SIZE_COLUMNS"
+    DOES = "maintenance.describe:component_sizes"
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
 
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import component_sizes
-
-        return component_sizes(on.log, self.where)
-
 
 @verb
-class DescribeStatsCoverage(Verb["list[StatsCoverage]"]):
+class DescribeStatsCoverage(Verb["list[coverage.StatsCoverage]"]):
     """Which columns have statistics, in how many splits."""
 
     SQL = "DESCRIBE INDEXTABLES STATS COVERAGE {table}"
     CLI, METHOD = "stats", "stats_coverage"
     COLUMNS = "maintenance.coverage:StatsCoverage"
-
-    def apply(self, on: Target) -> list[StatsCoverage]:
-        return maintenance.stats_coverage(on.log)
+    DOES = "maintenance.coverage:stats_coverage"
 
 
 @verb
-class DescribeEnvironment(Verb["pa.Table"]):
+class DescribeEnvironment(Verb["list[describe.Setting]"]):
     """What this process runs with; secrets are never shown."""
 
     SQL = "DESCRIBE INDEXTABLES ENVIRONMENT"
     CLI = METHOD = "environment"
-    COLUMNS = "maintenance.describe:ENVIRONMENT_COLUMNS"
+    COLUMNS = "maintenance.describe:Setting"
+    DOES = "maintenance.describe:environment"
 
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import environment
-
-        return environment(on.config, on.spark)
+    spark: Any = hidden(default=None)
 
 
 @verb
-class DescribeStorageStats(Verb["pa.Table"]):
+class DescribeStorageStats(Verb["describe.Fetched"]):
     """What was fetched from remote stores past the disk cache."""
 
     SQL = "DESCRIBE INDEXTABLES STORAGE STATS"
     CLI, METHOD = "cache fetched", "storage_stats"
-    COLUMNS = "maintenance.describe:STORAGE_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import storage_stats
-
-        return storage_stats(on.config)
+    COLUMNS = "maintenance.describe:Fetched"
+    DOES = "maintenance.describe:storage_stats"
 
 
 @verb
-class Doctor(Verb["list[Finding]"]):
+class Doctor(Verb["list[rows.Finding]"]):
     """Look for damage; each finding names the command that mends it."""
 
     SQL = "DOCTOR [INDEXTABLES] {table}"
     CLI = METHOD = "doctor"
     COLUMNS = "maintenance.rows:Finding"
+    DOES = "maintenance.checkup:doctor"
 
     checksums: bool = parameter(default=True, doc="Read every byte of every split.")
-
-    def apply(self, on: Target) -> list[Finding]:
-        return maintenance.doctor(on.log, checksums=self.checksums)

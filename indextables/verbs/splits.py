@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from indextables import maintenance
 from indextables.errors import MaintenanceError
 from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
     from indextables.config import Config
+    from indextables.maintenance import rows
     from indextables.maintenance.rewrite import Runner
-    from indextables.maintenance.rows import (
-        DeleteResult,
-        DropResult,
-        MergeResult,
-        PurgeResult,
-        RestoreResult,
-    )
 
 
 @verb
-class MergeSplits(Verb["MergeResult"]):
+class MergeSplits(Verb["rows.MergeResult"]):
     """Merge small splits into larger ones."""
 
     SQL = (
@@ -32,6 +25,7 @@ class MergeSplits(Verb["MergeResult"]):
     )
     CLI = METHOD = "merge"
     COLUMNS = "maintenance.rows:MergeResult"
+    DOES = "maintenance.merge:merge_splits"
     MUTATES = True
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
@@ -43,21 +37,9 @@ class MergeSplits(Verb["MergeResult"]):
     run: Runner | None = hidden(default=None)
     spark: Any = hidden(default=None)
 
-    def apply(self, on: Target) -> MergeResult:
-        return maintenance.merge_splits(
-            on.log,
-            where=self.where,
-            target_size=self.target_size,
-            max_dest_splits=self.max_dest_splits,
-            max_source_splits=self.max_source_splits,
-            precommit=self.precommit,
-            config=self.config,
-            run=self.run or on.runner(self.spark),
-        )
-
 
 @verb
-class Purge(Verb["PurgeResult"]):
+class Purge(Verb["rows.PurgeResult"]):
     """Delete files no readable version needs."""
 
     SQL = (
@@ -66,6 +48,7 @@ class Purge(Verb["PurgeResult"]):
     )
     CLI = METHOD = "purge"
     COLUMNS = "maintenance.rows:PurgeResult"
+    DOES = "maintenance.purging:purge"
     MUTATES = True
 
     older_than_hours: int | None = parameter(default=None, doc="Only files older than this.")
@@ -74,35 +57,23 @@ class Purge(Verb["PurgeResult"]):
     config: Config | None = hidden(default=None)
     now_ms: int | None = hidden(default=None)
 
-    def apply(self, on: Target) -> PurgeResult:
-        return maintenance.purge(
-            on.log,
-            older_than_hours=self.older_than_hours,
-            log_retention_hours=self.log_retention_hours,
-            dry_run=self.dry_run,
-            config=self.config,
-            now_ms=self.now_ms,
-        )
-
 
 @verb
-class DropPartitions(Verb["DropResult"]):
+class DropPartitions(Verb["rows.DropResult"]):
     """Remove the partitions that match."""
 
     SQL = "DROP INDEXTABLES PARTITIONS FROM {table} WHERE {where:predicate}"
     CLI, METHOD = "drop-partitions", "drop_partitions"
     COLUMNS = "maintenance.rows:DropResult"
+    DOES = "maintenance.drop:drop_partitions"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "DROP PARTITIONS needs WHERE"}
 
     where: Any = parameter(doc="Predicate on partition columns.")
 
-    def apply(self, on: Target) -> DropResult:
-        return maintenance.drop_partitions(on.log, self.where)
-
 
 @verb
-class Delete(Verb["DeleteResult"]):
+class Delete(Verb["rows.DeleteResult"]):
     """Delete the rows that match, by rewriting the splits that hold them.
 
     A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
@@ -111,6 +82,7 @@ class Delete(Verb["DeleteResult"]):
     SQL = "DELETE FROM {table:path} WHERE {where:predicate} [{dry_run:DRY RUN}]"
     CLI = METHOD = "delete"
     COLUMNS = "maintenance.rows:DeleteResult"
+    DOES = "maintenance.delete:delete_rows"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {
         "WHERE": "DELETE needs WHERE; all rows go with TRUNCATE TABLE or WHERE TRUE"
@@ -122,30 +94,22 @@ class Delete(Verb["DeleteResult"]):
     run: Runner | None = hidden(default=None)
     spark: Any = hidden(default=None)
 
-    def apply(self, on: Target) -> DeleteResult:
-        run = self.run or on.runner(self.spark)
-        return maintenance.delete_rows(
-            on.log, self.where, dry_run=self.dry_run, config=self.config, run=run
-        )
-
 
 @verb
-class Truncate(Verb["DeleteResult"]):
+class Truncate(Verb["rows.DeleteResult"]):
     """Delete all rows; the table, its schema and its older versions stay."""
 
     SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
     COLUMNS = "maintenance.rows:DeleteResult"
+    DOES = "maintenance.delete:truncate_table"
     MUTATES = True
 
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
 
-    def apply(self, on: Target) -> DeleteResult:
-        return maintenance.truncate_table(on.log, dry_run=self.dry_run)
-
 
 @verb
-class Restore(Verb["RestoreResult"]):
+class Restore(Verb["rows.RestoreResult"]):
     """Make the table what it was at a version or moment, as a new version."""
 
     SQL = (
@@ -154,12 +118,13 @@ class Restore(Verb["RestoreResult"]):
     )
     CLI = METHOD = "restore"
     COLUMNS = "maintenance.rows:RestoreResult"
+    DOES = "maintenance.restore:restore_to_version"
     MUTATES = True
 
     version: int | None = parameter(default=None, doc="The version.", argument=True)
     timestamp: Any = parameter(default=None, doc="The moment, instead of a version.")
 
-    def apply(self, on: Target) -> RestoreResult:
+    def apply(self, on: Target) -> rows.RestoreResult:
         if self.version is None and self.timestamp is None:
             raise MaintenanceError("RESTORE needs a version or a moment", path=on.path)
-        return maintenance.restore_to_version(on.log, self.version, timestamp=self.timestamp)
+        return super().apply(on)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from indextables import verbs as v
+from indextables import verbs
 from indextables.errors import CommandSyntaxError
 from indextables.sql import is_command
 from indextables.sql.parser import Statement, TableName, parse
@@ -14,82 +14,88 @@ from indextables.sql.parser import Statement, TableName, parse
 T = TableName(path="s3://b/t")
 P = "'s3://b/t'"
 
-CASES: list[tuple[str, v.Verb[Any]]] = [
-    (f"MERGE SPLITS {P}", v.MergeSplits()),
+CASES: list[tuple[str, verbs.Verb[Any]]] = [
+    (f"MERGE SPLITS {P}", verbs.splits.MergeSplits()),
     (
         f"merge splits {P} where d = '2024-01-01' and h in (1, 2) target size 100M "
         "max dest splits 5 max source splits per merge 10 precommit",
-        v.MergeSplits("d = '2024-01-01' and h in (1, 2)", 100 << 20, 5, 10, True),
+        verbs.splits.MergeSplits("d = '2024-01-01' and h in (1, 2)", 100 << 20, 5, 10, True),
     ),
-    (f"MERGE SPLITS {P} TARGET SIZE 1G;", v.MergeSplits(target_size=1 << 30)),
-    (f"MERGE SPLITS {P} TARGET SIZE 1048576", v.MergeSplits(target_size=1 << 20)),
-    (f"PURGE INDEXTABLE {P}", v.Purge()),
+    (f"MERGE SPLITS {P} TARGET SIZE 1G;", verbs.splits.MergeSplits(target_size=1 << 30)),
+    (f"MERGE SPLITS {P} TARGET SIZE 1048576", verbs.splits.MergeSplits(target_size=1 << 20)),
+    (f"PURGE INDEXTABLE {P}", verbs.splits.Purge()),
     (
         f"PURGE INDEXTABLE {P} OLDER THAN 7 DAYS TRANSACTION LOG RETENTION 30 HOURS DRY RUN",
-        v.Purge(168, 30, True),
+        verbs.splits.Purge(168, 30, True),
     ),
-    (f"DROP INDEXTABLES PARTITIONS FROM {P} WHERE m > 9", v.DropPartitions("m > 9")),
-    (f"DROP TANTIVY4SPARK PARTITIONS FROM {P} WHERE m > 9", v.DropPartitions("m > 9")),
-    (f"CHECKPOINT INDEXTABLES {P}", v.Checkpoint()),
-    (f"COMPACT INDEXTABLES {P}", v.Compact()),
-    (f"TRUNCATE INDEXTABLES TIME TRAVEL {P} DRY RUN", v.TruncateTimeTravel(True)),
+    (f"DROP INDEXTABLES PARTITIONS FROM {P} WHERE m > 9", verbs.splits.DropPartitions("m > 9")),
+    (f"DROP TANTIVY4SPARK PARTITIONS FROM {P} WHERE m > 9", verbs.splits.DropPartitions("m > 9")),
+    (f"CHECKPOINT INDEXTABLES {P}", verbs.logs.Checkpoint()),
+    (f"COMPACT INDEXTABLES {P}", verbs.logs.Compact()),
+    (f"TRUNCATE INDEXTABLES TIME TRAVEL {P} DRY RUN", verbs.logs.TruncateTimeTravel(True)),
     (
         "REPAIR INDEXFILES TRANSACTION LOG '/a/_transaction_log' AT LOCATION '/b/_transaction_log'",
-        v.RepairLog("/b/_transaction_log"),
+        verbs.logs.RepairLog("/b/_transaction_log"),
     ),
-    (f"INDEX CROSSREFERENCES FOR {P}", v.IndexCrossReferences()),
+    (f"INDEX CROSSREFERENCES FOR {P}", verbs.indexes.IndexCrossReferences()),
     (
         f"INDEX CROSSREFERENCES FOR {P} WHERE d = 'x' FILTER TYPE FUSE16 FORCE REBUILD "
         "MAX XREF BUILDS 3 DRY RUN",
-        v.IndexCrossReferences("d = 'x'", True, True, "fuse16", 3),
+        verbs.indexes.IndexCrossReferences("d = 'x'", True, True, "fuse16", 3),
     ),
-    (f"DESCRIBE INDEXTABLES STATE {P}", v.DescribeState()),
-    (f"DESCRIBE INDEXTABLES TRANSACTION LOG {P}", v.DescribeLog()),
+    (f"DESCRIBE INDEXTABLES STATE {P}", verbs.looking.DescribeState()),
+    (f"DESCRIBE INDEXTABLES TRANSACTION LOG {P}", verbs.looking.DescribeLog()),
     (
         f"DESCRIBE INDEXTABLES TRANSACTION LOG {P} INCLUDE ALL XREFS LIMIT 5",
-        v.DescribeXRefs(5),
+        verbs.looking.DescribeXRefs(5),
     ),
-    (f"DESCRIBE INDEXTABLES COMPONENT SIZES {P} WHERE p = 1", v.DescribeComponentSizes("p = 1")),
-    (f"DESCRIBE INDEXTABLES STATS COVERAGE {P}", v.DescribeStatsCoverage()),
-    (f"DESCRIBE INDEXTABLES INDEXES {P}", v.DescribeIndexes()),
-    ("DESCRIBE INDEXTABLES ENVIRONMENT", v.DescribeEnvironment()),
-    ("DESCRIBE INDEXTABLES DISK CACHE", v.DescribeDiskCache()),
-    ("DESCRIBE INDEXTABLES STORAGE STATS", v.DescribeStorageStats()),
-    ("INVALIDATE INDEXTABLES TRANSACTION LOG CACHE", v.InvalidateCache()),
-    (f"INVALIDATE INDEXTABLES TRANSACTION LOG CACHE FOR {P}", v.InvalidateCache()),
-    ("FLUSH INDEXTABLES DISK CACHE", v.FlushDiskCache()),
-    ("FLUSH INDEXTABLES SEARCHER CACHE", v.FlushSearcherCache()),
-    (f"PREWARM INDEXTABLES CACHE {P}", v.Prewarm()),
+    (
+        f"DESCRIBE INDEXTABLES COMPONENT SIZES {P} WHERE p = 1",
+        verbs.looking.DescribeComponentSizes("p = 1"),
+    ),
+    (f"DESCRIBE INDEXTABLES STATS COVERAGE {P}", verbs.looking.DescribeStatsCoverage()),
+    (f"DESCRIBE INDEXTABLES INDEXES {P}", verbs.indexes.DescribeIndexes()),
+    ("DESCRIBE INDEXTABLES ENVIRONMENT", verbs.looking.DescribeEnvironment()),
+    ("DESCRIBE INDEXTABLES DISK CACHE", verbs.caches.DescribeDiskCache()),
+    ("DESCRIBE INDEXTABLES STORAGE STATS", verbs.looking.DescribeStorageStats()),
+    ("INVALIDATE INDEXTABLES TRANSACTION LOG CACHE", verbs.caches.InvalidateCache()),
+    (f"INVALIDATE INDEXTABLES TRANSACTION LOG CACHE FOR {P}", verbs.caches.InvalidateCache()),
+    ("FLUSH INDEXTABLES DISK CACHE", verbs.caches.FlushDiskCache()),
+    ("FLUSH INDEXTABLES SEARCHER CACHE", verbs.caches.FlushSearcherCache()),
+    (f"PREWARM INDEXTABLES CACHE {P}", verbs.caches.Prewarm()),
     (
         f"PREWARM INDEXTABLES CACHE {P} FOR SEGMENTS (TERM_DICT, postings) ON FIELDS (a, 'b') "
         "WITH PERWORKER PARALLELISM OF 4 WHERE p = 1 ASYNC MODE",
-        v.Prewarm(("TERM_DICT", "postings"), ("a", "b"), 4, "p = 1", True),
+        verbs.caches.Prewarm(("TERM_DICT", "postings"), ("a", "b"), 4, "p = 1", True),
     ),
-    (f"DELETE FROM {P} WHERE x = 'it''s'", v.Delete("x = 'it''s'")),
-    (f"DELETE FROM {P} WHERE TRUE", v.Delete("TRUE")),
-    (f"TRUNCATE TABLE {P}", v.Truncate()),
-    (f"RESTORE {P} TO VERSION 3", v.Restore(3)),
-    (f"RESTORE INDEXTABLES {P} TO TIMESTAMP '2024-01-01'", v.Restore(None, "2024-01-01")),
-    (f"DOCTOR {P}", v.Doctor()),
-    (f"DOCTOR INDEXTABLES {P}", v.Doctor()),
+    (f"DELETE FROM {P} WHERE x = 'it''s'", verbs.splits.Delete("x = 'it''s'")),
+    (f"DELETE FROM {P} WHERE TRUE", verbs.splits.Delete("TRUE")),
+    (f"TRUNCATE TABLE {P}", verbs.splits.Truncate()),
+    (f"RESTORE {P} TO VERSION 3", verbs.splits.Restore(3)),
+    (
+        f"RESTORE INDEXTABLES {P} TO TIMESTAMP '2024-01-01'",
+        verbs.splits.Restore(None, "2024-01-01"),
+    ),
+    (f"DOCTOR {P}", verbs.looking.Doctor()),
+    (f"DOCTOR INDEXTABLES {P}", verbs.looking.Doctor()),
     (
         f"ALTER TABLE {P} SET TBLPROPERTIES ('minReaderVersion' = '3', a = 'b')",
-        v.SetProperties({"minReaderVersion": "3", "a": "b"}),
+        verbs.logs.SetProperties({"minReaderVersion": "3", "a": "b"}),
     ),
-    (f"CREATE INDEX ON {P} (email)", v.CreateIndex(("email",))),
-    (f"CREATE INDEX ix ON {P} (a, `b c`)", v.CreateIndex(("a", "b c"))),
-    (f"DROP INDEX ON {P} (email)", v.DropIndex(("email",))),
-    (f"REINDEX {P} ON data(email)", v.Reindex(("email",))),
-    (f"REINDEX {P}", v.Reindex()),
+    (f"CREATE INDEX ON {P} (email)", verbs.indexes.CreateIndex(("email",))),
+    (f"CREATE INDEX ix ON {P} (a, `b c`)", verbs.indexes.CreateIndex(("a", "b c"))),
+    (f"DROP INDEX ON {P} (email)", verbs.indexes.DropIndex(("email",))),
+    (f"REINDEX {P} ON data(email)", verbs.indexes.Reindex(("email",))),
+    (f"REINDEX {P}", verbs.indexes.Reindex()),
     (
         f"INDEX SPLITS FOR {P} (email) WHERE p = 1 FORCE REBUILD DRY RUN",
-        v.IndexSplits(("email",), "p = 1", True, True),
+        verbs.indexes.IndexSplits(("email",), "p = 1", True, True),
     ),
 ]
 
 
 @pytest.mark.parametrize(("text", "command"), CASES, ids=[t[:50] for t, _ in CASES])
-def test_commands(text: str, command: v.Verb[Any]) -> None:
+def test_commands(text: str, command: verbs.Verb[Any]) -> None:
     assert is_command(text)
     expected = Statement(command, table_of(text))
     assert parse(text) == expected

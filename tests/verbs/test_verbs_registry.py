@@ -221,7 +221,7 @@ def words(kind: Kind, path: str) -> list[str]:
     """A command line, from the arguments the command has."""
     places = {"table": path, "path": path, "log": f"{path}/_transaction_log"}
     found = kind.CLI.split()
-    if kind.takes_table():
+    if "table" in slots(kind.SQL):
         found.append(places[slots(kind.SQL)["table"]])
     for value in given(example(kind, path)).values():
         if isinstance(value, dict):

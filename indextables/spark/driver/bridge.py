@@ -136,13 +136,13 @@ class Bridge:
         return {}
 
     def _alter(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from indextables import verbs
+        from indextables.verbs import Target, invoke, logs
 
-        on = verbs.Target.of(SHARED.log(Request(body).access))
+        on = Target.of(SHARED.log(Request(body).access))
         if body["set"]:
-            verbs.invoke(verbs.SetProperties(body["set"]), on)
+            invoke(logs.SetProperties(body["set"]), on)
         if body["unset"]:
-            verbs.invoke(verbs.UnsetProperties(body["unset"]), on)
+            invoke(logs.UnsetProperties(body["unset"]), on)
         return {}
 
     # -- scans ----------------------------------------------------------------------------------
