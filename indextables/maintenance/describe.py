@@ -16,7 +16,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.log.read import cache as log_cache
-from indextables.maintenance.rows import LONG, STRING, Row, columns_of
+from indextables.maintenance.rows import Row, columns_of
 from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.splits.read import reader as split_reader
 from indextables.splits.read.reader import SplitReader
@@ -24,14 +24,10 @@ from indextables.storage import diskcache
 from indextables.storage.redaction import is_secret_name
 from indextables.xref import cache as xref_cache
 
-SIZE_COLUMNS = columns_of(
-    split_path=STRING,
-    partition_values=STRING,
-    component_key=STRING,
-    size_bytes=LONG,
-    component_type=STRING,
-    field_name=STRING,
-)
+SIZE_COLUMNS = columns_of("""
+    split_path: str, partition_values: str, component_key: str, size_bytes: int, component_type:
+    str, field_name: str
+""")
 _KINDS = {
     ".term": "term_dictionary",
     ".idx": "postings",

@@ -15,7 +15,7 @@ import pyarrow as pa
 STRING, LONG, INT, DOUBLE, BOOL = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.bool_()
 MOMENT = pa.timestamp("us", "UTC")
 Int32: TypeAlias = int
-TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL}
+TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL, "moment": MOMENT}
 
 
 class Row:
@@ -29,12 +29,12 @@ class Row:
 
 def columns_for(row: type, **others: pa.DataType) -> pa.Schema:
     """An Arrow schema from the fields of a class; ``others`` are types Python does not tell."""
-    found = {}
+    found: dict[str, pa.DataType] = {}
     for name, kind in row.__annotations__.items():
         if "ClassVar" not in kind:
             plain = kind.removesuffix(" | None")
             found[name] = others.get(name) or TYPES.get(plain) or _struct(row, plain)
-    return columns_of(**found)
+    return pa.schema(list(found.items()))
 
 
 def _struct(row: type, kind: str) -> pa.DataType:
@@ -50,9 +50,10 @@ def as_dict(row: Any) -> dict[str, Any]:
     return found
 
 
-def columns_of(**types: pa.DataType) -> pa.Schema:
-    """An Arrow schema from names and types, in order."""
-    return pa.schema(list(types.items()))
+def columns_of(text: str) -> pa.Schema:
+    """An Arrow schema from names with their types, in order: ``"path: str, size: int"``."""
+    pairs = (item.split(":") for item in text.split(","))
+    return pa.schema([(name.strip(), TYPES[kind.strip()]) for name, kind in pairs])
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 Its fields are its parameters, with their defaults and help. ``SQL`` is its grammar (see
 ``verbs.grammar``), ``CLI`` its name on the command line, ``METHOD`` its name on ``Table``; all
 three ways are derived from the class and none of them repeats it. ``apply`` does the work on a
-``Target`` and returns a typed result, ``COLUMNS`` names the columns of its rows, and ``MUTATES``
-says whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
+``Target`` and returns a typed result, whose class has the columns of its rows, and ``MUTATES`` says
+whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
 names the function that does the work, whose parameters are the verb's fields.
 
 The modules of this package import nothing heavy, since the command line reads them to start: what
-does the work is imported in ``apply``, and ``COLUMNS`` is the place of a schema, not the schema.
+does the work is imported in ``apply``, and ``DOES`` and ``COLUMNS`` are places, not objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
-    Protocol,
     TypeVar,
     dataclass_transform,
     get_args,
@@ -107,7 +106,8 @@ class Verb(Generic[R]):
     SQL: ClassVar[str]
     CLI: ClassVar[str]
     METHOD: ClassVar[str]
-    COLUMNS: ClassVar[str]
+    COLUMNS: ClassVar[str] = ""
+    """Where the columns are, if the result is no class of ``maintenance`` that has them."""
     DOES: ClassVar[str] = ""
     MUTATES: ClassVar[bool] = False
     BY_NAME: ClassVar[bool] = False
@@ -135,8 +135,10 @@ class Verb(Generic[R]):
     @classmethod
     def schema(cls) -> pa.Schema:
         """The columns of its rows."""
-        columns = found(cls.COLUMNS)
-        return getattr(columns, "COLUMNS", columns)
+        if cls.COLUMNS:
+            return found(cls.COLUMNS)
+        module, _, name = _return_type(cls).removeprefix("list[").removesuffix("]").partition(".")
+        return found(f"maintenance.{module}:{name}").COLUMNS
 
     @classmethod
     def parameters(cls) -> Iterator[dataclasses.Field[Any]]:
@@ -173,6 +175,11 @@ def verb(cls: V) -> V:
     return cls
 
 
+def first_words() -> list[str]:
+    """The words our statements begin with."""
+    return sorted({kind.SQL.split()[0] for kind in REGISTRY})
+
+
 def invoke(command: Verb[R], on: Target) -> R:
     """Run a verb: the protocol gate first, where it changes a table."""
     if command.MUTATES:
@@ -192,17 +199,11 @@ def as_table(command: Verb[Any], result: Any) -> pa.Table:
     return pa.Table.from_pylist([as_dict(row) for row in rows], schema=command.schema())
 
 
-class HasLog(Protocol):
-    """What verbs are methods of."""
-
-    log: TransactionLog
-
-
 def method(made: Callable[P, Verb[R]]) -> Callable[Concatenate[Any, P], R]:
     """A verb as a method of a table: the signature of its class, the type of its result."""
     kind: type[Verb[Any]] = made  # type: ignore[assignment]
 
-    def call(self: HasLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return invoke(made(*args, **kwargs), Target.of(self.log))
 
     own = inspect.signature(made)

@@ -19,7 +19,6 @@ class DescribeDiskCache(Verb["describe.DiskCacheUse"]):
 
     SQL = "DESCRIBE INDEXTABLES DISK CACHE"
     CLI, METHOD = "cache disk", "disk_cache"
-    COLUMNS = "maintenance.describe:DiskCacheUse"
     DOES = "maintenance.describe:disk_cache"
 
 
@@ -29,7 +28,6 @@ class InvalidateCache(Verb["describe.Invalidated"]):
 
     SQL = "INVALIDATE INDEXTABLES TRANSACTION LOG CACHE [FOR {table}]"
     CLI, METHOD = "cache invalidate", "invalidate_cache"
-    COLUMNS = "maintenance.describe:Invalidated"
 
     def apply(self, on: Target) -> describe.Invalidated:
         from indextables.maintenance.describe import invalidate_cache
@@ -43,7 +41,6 @@ class FlushDiskCache(Verb["describe.FlushedDisk"]):
 
     SQL = "FLUSH INDEXTABLES DISK CACHE"
     CLI, METHOD = "cache flush-disk", "flush_disk_cache"
-    COLUMNS = "maintenance.describe:FlushedDisk"
     DOES = "maintenance.describe:flush_disk_cache"
 
 
@@ -53,7 +50,6 @@ class FlushSearcherCache(Verb["describe.Flushed"]):
 
     SQL = "FLUSH INDEXTABLES SEARCHER CACHE"
     CLI, METHOD = "cache flush-searcher", "flush_searcher_cache"
-    COLUMNS = "maintenance.describe:Flushed"
     DOES = "maintenance.describe:flush_searcher_cache"
 
 

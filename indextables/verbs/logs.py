@@ -18,7 +18,6 @@ class Checkpoint(Verb["rows.CheckpointResult"]):
 
     SQL = "CHECKPOINT INDEXTABLES {table}"
     CLI = METHOD = "checkpoint"
-    COLUMNS = "maintenance.rows:CheckpointResult"
     DOES = "maintenance.logwork:checkpoint"
     MUTATES = True
 
@@ -29,7 +28,6 @@ class Compact(Verb["rows.CheckpointResult"]):
 
     SQL = "COMPACT INDEXTABLES {table}"
     CLI = METHOD = "compact"
-    COLUMNS = "maintenance.rows:CheckpointResult"
     MUTATES = True
 
     def apply(self, on: Target) -> rows.CheckpointResult:
@@ -42,7 +40,6 @@ class TruncateTimeTravel(Verb["rows.TruncateResult"]):
 
     SQL = "TRUNCATE INDEXTABLES TIME TRAVEL {table} [{dry_run:DRY RUN}]"
     CLI, METHOD = "truncate-time-travel", "truncate_time_travel"
-    COLUMNS = "maintenance.rows:TruncateResult"
     DOES = "maintenance.logwork:truncate_time_travel"
     MUTATES = True
 
@@ -55,7 +52,6 @@ class RepairLog(Verb["rows.RepairResult"]):
 
     SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:place}"
     CLI, METHOD = "repair", "repair_log"
-    COLUMNS = "maintenance.rows:RepairResult"
     MUTATES = True
 
     location: str = parameter(doc="The repaired log, a folder _transaction_log.")
@@ -76,7 +72,6 @@ class SetProperties(Verb["properties.PropertiesResult"]):
 
     SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
     CLI, METHOD = "properties set", "set_properties"
-    COLUMNS = "maintenance.properties:PropertiesResult"
     DOES = "maintenance.properties:set_properties"
     MUTATES = BY_NAME = True
 
@@ -89,7 +84,6 @@ class UnsetProperties(Verb["properties.PropertiesResult"]):
 
     SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
     CLI, METHOD = "properties unset", "unset_properties"
-    COLUMNS = "maintenance.properties:PropertiesResult"
     DOES = "maintenance.properties:unset_properties"
     MUTATES = BY_NAME = True
 

@@ -18,7 +18,6 @@ class DescribeState(Verb["rows.StateResult"]):
 
     SQL = "DESCRIBE INDEXTABLES STATE {table}"
     CLI, METHOD = "state", "describe_state"
-    COLUMNS = "maintenance.rows:StateResult"
     DOES = "maintenance.logwork:describe_state"
 
 
@@ -68,7 +67,6 @@ class DescribeStatsCoverage(Verb["list[coverage.StatsCoverage]"]):
 
     SQL = "DESCRIBE INDEXTABLES STATS COVERAGE {table}"
     CLI, METHOD = "stats", "stats_coverage"
-    COLUMNS = "maintenance.coverage:StatsCoverage"
     DOES = "maintenance.coverage:stats_coverage"
 
 
@@ -78,7 +76,6 @@ class DescribeEnvironment(Verb["list[describe.Setting]"]):
 
     SQL = "DESCRIBE INDEXTABLES ENVIRONMENT"
     CLI = METHOD = "environment"
-    COLUMNS = "maintenance.describe:Setting"
     DOES = "maintenance.describe:environment"
 
     spark: Any = hidden(default=None)
@@ -90,7 +87,6 @@ class DescribeStorageStats(Verb["describe.Fetched"]):
 
     SQL = "DESCRIBE INDEXTABLES STORAGE STATS"
     CLI, METHOD = "cache fetched", "storage_stats"
-    COLUMNS = "maintenance.describe:Fetched"
     DOES = "maintenance.describe:storage_stats"
 
 
@@ -100,7 +96,6 @@ class Doctor(Verb["list[rows.Finding]"]):
 
     SQL = "DOCTOR [INDEXTABLES] {table}"
     CLI = METHOD = "doctor"
-    COLUMNS = "maintenance.rows:Finding"
     DOES = "maintenance.checkup:doctor"
 
     checksums: bool = parameter(default=True, doc="Read every byte of every split.")

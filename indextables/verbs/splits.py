@@ -24,7 +24,6 @@ class MergeSplits(Verb["rows.MergeResult"]):
         "[MAX SOURCE SPLITS PER MERGE {max_source_splits:int}] [{precommit:PRECOMMIT}]"
     )
     CLI = METHOD = "merge"
-    COLUMNS = "maintenance.rows:MergeResult"
     DOES = "maintenance.merge:merge_splits"
     MUTATES = True
 
@@ -47,7 +46,6 @@ class Purge(Verb["rows.PurgeResult"]):
         "[TRANSACTION LOG RETENTION {log_retention_hours:hours}] [{dry_run:DRY RUN}]"
     )
     CLI = METHOD = "purge"
-    COLUMNS = "maintenance.rows:PurgeResult"
     DOES = "maintenance.purging:purge"
     MUTATES = True
 
@@ -64,7 +62,6 @@ class DropPartitions(Verb["rows.DropResult"]):
 
     SQL = "DROP INDEXTABLES PARTITIONS FROM {table} WHERE {where:predicate}"
     CLI, METHOD = "drop-partitions", "drop_partitions"
-    COLUMNS = "maintenance.rows:DropResult"
     DOES = "maintenance.drop:drop_partitions"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "DROP PARTITIONS needs WHERE"}
@@ -81,7 +78,6 @@ class Delete(Verb["rows.DeleteResult"]):
 
     SQL = "DELETE FROM {table:path} WHERE {where:predicate} [{dry_run:DRY RUN}]"
     CLI = METHOD = "delete"
-    COLUMNS = "maintenance.rows:DeleteResult"
     DOES = "maintenance.delete:delete_rows"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {
@@ -101,7 +97,6 @@ class Truncate(Verb["rows.DeleteResult"]):
 
     SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
-    COLUMNS = "maintenance.rows:DeleteResult"
     DOES = "maintenance.delete:truncate_table"
     MUTATES = True
 
@@ -117,7 +112,6 @@ class Restore(Verb["rows.RestoreResult"]):
         "(VERSION [AS OF] {version:int} | TIMESTAMP [AS OF] {timestamp:string})"
     )
     CLI = METHOD = "restore"
-    COLUMNS = "maintenance.rows:RestoreResult"
     DOES = "maintenance.restore:restore_to_version"
     MUTATES = True
 
