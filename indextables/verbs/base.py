@@ -30,10 +30,11 @@ from typing import (
     get_args,
 )
 
+from indextables.config import Config
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from indextables.config import Config
     from indextables.log.log import TransactionLog
     from indextables.maintenance.rewrite import Runner
 
@@ -58,10 +59,10 @@ class Target:
         log: TransactionLog | None = None,
     ) -> None:
         self.path = path
+        self.config = Config() if config is None else config
         self.storage_options = storage_options
         self.spark = spark
-        self._config = config
-        self._given = log
+        self.given = log
 
     @classmethod
     def of(cls, log: TransactionLog) -> Target:
@@ -69,24 +70,12 @@ class Target:
         options = log.store.options
         return cls(log.path, config=log.config, storage_options=options, log=log)
 
-    @property
-    def is_open(self) -> bool:
-        return self._given is not None
-
-    @property
-    def config(self) -> Config:
-        from indextables.config import Config
-
-        return self._config if self._config is not None else Config()
-
     @cached_property
     def log(self) -> TransactionLog:
         """The table's log, opened when it is first asked for."""
         from indextables.log.log import TransactionLog
 
-        if self._given is not None:
-            return self._given
-        return TransactionLog.open(
+        return self.given or TransactionLog.open(
             self.path or "", storage_options=self.storage_options, config=self.config
         )
 

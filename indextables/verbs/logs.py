@@ -60,7 +60,7 @@ class RepairLog(Verb["rows.RepairResult"]):
         """The log may be damaged: ``repair_log`` asks it when it could be read."""
 
     def apply(self, on: Target) -> rows.RepairResult:
-        source = f"{on.path}/_transaction_log" if on.is_open else on.path or ""
+        source = f"{on.path}/_transaction_log" if on.given else on.path or ""
         return maintenance.repair_log(
             source, self.location, storage_options=on.storage_options, config=on.config
         )

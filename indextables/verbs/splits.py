@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from indextables.errors import MaintenanceError
-from indextables.verbs.base import Target, Verb, hidden, parameter, verb
+from indextables.verbs.base import Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
     from indextables.config import Config
-    from indextables.maintenance import rows
+    from indextables.maintenance import rows  # noqa: F401
     from indextables.maintenance.rewrite import Runner
 
 
@@ -117,8 +116,3 @@ class Restore(Verb["rows.RestoreResult"]):
 
     version: int | None = parameter(default=None, doc="The version.", argument=True)
     timestamp: Any = parameter(default=None, doc="The moment, instead of a version.")
-
-    def apply(self, on: Target) -> rows.RestoreResult:
-        if self.version is None and self.timestamp is None:
-            raise MaintenanceError("RESTORE needs a version or a moment", path=on.path)
-        return super().apply(on)
