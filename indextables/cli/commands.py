@@ -11,7 +11,11 @@ from typing import Any
 import click
 
 from indextables.cli.app import EXIT_DAMAGE, Context, cli
+<<<<<<< HEAD
 from indextables.cli.verbs import add_commands, group, result, run
+=======
+from indextables.cli.verbs import add_commands, group, listed, result, run
+>>>>>>> p2-verbs
 from indextables.verbs.indexes import DescribeIndexes
 from indextables.verbs.looking import Doctor
 from indextables.verbs.splits import Delete, Truncate
@@ -19,6 +23,7 @@ from indextables.verbs.splits import Delete, Truncate
 PATH = click.argument("path")
 VERSION = click.option("--version", "-v", "at", type=int, default=None, help="At this version.")
 TIMESTAMP = click.option("--timestamp", "when", default=None, help="At this moment.")
+COLUMNS = click.option("--columns", callback=listed, help="Comma-separated columns.")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 # -- reading -------------------------------------------------------------------------------------
 
@@ -128,19 +133,14 @@ def splits(obj: Context, path: str, at: int | None) -> None:
 @PATH
 @click.argument("predicate", required=False)
 @VERSION
-@click.option("--columns", default=None, help="Comma-separated columns.")
+@COLUMNS
 @click.pass_obj
 def head(
-    obj: Context,
-    path: str,
-    predicate: str | None,
-    at: int | None,
-    columns: str | None,
+    obj: Context, path: str, predicate: str | None, at: int | None, columns: list[str] | None
 ) -> None:
     """Rows that match a predicate (10 unless --limit says otherwise)."""
-    names = [c.strip() for c in columns.split(",")] if columns else None
     table = obj.table(path, at)
-    obj.emit_table(table.to_arrow(predicate, names, 10 if obj.limit is None else obj.limit))
+    obj.emit_table(table.to_arrow(predicate, columns, 10 if obj.limit is None else obj.limit))
 
 
 @cli.command()
@@ -187,22 +187,20 @@ def explain(
 @PATH
 @click.argument("query")
 @VERSION
-@click.option("--columns", default=None, help="Comma-separated columns.")
-@click.option("--fields", default=None, help="Columns to search where the query names none.")
+@COLUMNS
+@click.option("--fields", callback=listed, help="Columns to search where the query names none.")
 @click.pass_obj
 def search(
     obj: Context,
     path: str,
     query: str,
     at: int | None,
-    columns: str | None,
-    fields: str | None,
+    columns: list[str] | None,
+    fields: list[str] | None,
 ) -> None:
     """The best rows for a search string, with their scores (10 unless --limit)."""
     limit = 10 if obj.limit is None else obj.limit
-    names = [c.strip() for c in columns.split(",")] if columns else None
-    found = [c.strip() for c in fields.split(",")] if fields else None
-    obj.emit_table(obj.table(path, at).search(query, names, limit, fields=found))
+    obj.emit_table(obj.table(path, at).search(query, columns, limit, fields=fields))
 
 
 # -- verbs ---------------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ class Size(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"'{value}' is not a size", param, ctx)
 
 
-def _listed(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+def listed(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Names with commas between them."""
     return None if value is None else [part.strip() for part in value.split(",")]
 
 
@@ -102,7 +103,7 @@ def _option(field: Field[Any], kind: str) -> click.Option:
         both = f"{name}/--no-{name[2:]}" if field.default else name
         return click.Option([both, field.name], is_flag=True, default=field.default, help=doc)
     kinds = click.Choice(kind.split("|")) if "|" in kind else TYPES.get(kind)
-    as_list: Callable[..., Any] | None = _listed if kind == "names" else None
+    as_list: Callable[..., Any] | None = listed if kind == "names" else None
     return click.Option(
         [name, field.name], type=kinds, help=doc, callback=as_list, metavar=METAVARS.get(kind)
     )

@@ -22,38 +22,18 @@ if TYPE_CHECKING:
     from indextables.maintenance.restore import restore_to_version
 
 _HOMES = {
-    "checkpoint": "logwork",
-    "delete_rows": "delete",
-    "describe_state": "logwork",
-    "doctor": "checkup",
-    "drop_partitions": "drop",
-    "merge_splits": "merge",
-    "purge": "purging",
-    "repair_log": "logwork",
-    "restore_to_version": "restore",
-    "set_properties": "properties",
-    "stats_coverage": "coverage",
-    "truncate_table": "delete",
-    "truncate_time_travel": "logwork",
+    "checkpoint": "logwork", "delete_rows": "delete", "describe_state": "logwork",
+    "doctor": "checkup", "drop_partitions": "drop", "merge_splits": "merge", "purge": "purging",
+    "repair_log": "logwork", "restore_to_version": "restore", "set_properties": "properties",
+    "stats_coverage": "coverage", "truncate_table": "delete", "truncate_time_travel": "logwork",
     "unset_properties": "properties",
-}
+}  # fmt: skip
 
 __all__ = [
-    "checkpoint",
-    "delete_rows",
-    "describe_state",
-    "doctor",
-    "drop_partitions",
-    "merge_splits",
-    "purge",
-    "repair_log",
-    "restore_to_version",
-    "set_properties",
-    "stats_coverage",
-    "truncate_table",
-    "truncate_time_travel",
-    "unset_properties",
-]
+    "checkpoint", "delete_rows", "describe_state", "doctor", "drop_partitions", "merge_splits",
+    "purge", "repair_log", "restore_to_version", "set_properties", "stats_coverage",
+    "truncate_table", "truncate_time_travel", "unset_properties",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ import platform
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.log.read import cache as log_cache
-from indextables.maintenance.rows import BOOL, DOUBLE, LONG, STRING, columns_of
+from indextables.maintenance.rows import Row, columns_of
 from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.splits.read import reader as split_reader
 from indextables.splits.read.reader import SplitReader
@@ -23,44 +24,10 @@ from indextables.storage import diskcache
 from indextables.storage.redaction import is_secret_name
 from indextables.xref import cache as xref_cache
 
-SIZE_COLUMNS = columns_of(
-    split_path=STRING,
-    partition_values=STRING,
-    component_key=STRING,
-    size_bytes=LONG,
-    component_type=STRING,
-    field_name=STRING,
-)
-ENVIRONMENT_COLUMNS = columns_of(
-    host=STRING, role=STRING, property_type=STRING, property_name=STRING, property_value=STRING
-)
-DISK_CACHE_COLUMNS = columns_of(
-    executor_id=STRING,
-    host=STRING,
-    enabled=BOOL,
-    total_bytes=LONG,
-    max_bytes=LONG,
-    usage_percent=DOUBLE,
-    splits_cached=LONG,
-    components_cached=LONG,
-)
-STORAGE_COLUMNS = columns_of(executor_id=STRING, host=STRING, bytes_fetched=LONG, requests=LONG)
-INVALIDATE_COLUMNS = columns_of(
-    table_path=STRING,
-    result=STRING,
-    cache_hits_before=LONG,
-    cache_misses_before=LONG,
-    hit_rate_before=STRING,
-)
-FLUSH_DISK_COLUMNS = columns_of(
-    executor_id=STRING,
-    cache_type=STRING,
-    status=STRING,
-    bytes_freed=LONG,
-    files_deleted=LONG,
-    message=STRING,
-)
-FLUSH_COLUMNS = columns_of(cache_type=STRING, status=STRING, cleared_entries=LONG, message=STRING)
+SIZE_COLUMNS = columns_of("""
+    split_path: str, partition_values: str, component_key: str, size_bytes: int, component_type:
+    str, field_name: str
+""")
 _KINDS = {
     ".term": "term_dictionary",
     ".idx": "postings",
@@ -117,16 +84,24 @@ def _kind_of(name: str) -> tuple[str, str | None]:
     return _KINDS.get(suffix, "metadata"), None
 
 
-def environment(config: Config, spark: Any = None) -> pa.Table:
+@dataclass(frozen=True)
+class Setting(Row):
+    """DESCRIBE ENVIRONMENT."""
+
+    host: str
+    role: str
+    property_type: str
+    property_name: str
+    property_value: str
+
+
+def environment(config: Config, spark: Any = None) -> list[Setting]:
     """What this process runs with; secrets are never shown."""
-    rows = [
-        {"host": socket.gethostname(), "role": "driver", **row}
-        for row in _environment_rows(config, spark)
-    ]
-    return pa.Table.from_pylist(rows, schema=ENVIRONMENT_COLUMNS)
+    host = socket.gethostname()
+    return [Setting(host, "driver", *row) for row in _environment_rows(config, spark)]
 
 
-def _environment_rows(config: Config, spark: Any) -> Iterator[dict[str, str]]:
+def _environment_rows(config: Config, spark: Any) -> Iterator[tuple[str, str, str]]:
     import indextables
 
     system = {
@@ -138,95 +113,119 @@ def _environment_rows(config: Config, spark: Any) -> Iterator[dict[str, str]]:
         "pyarrow.version": pa.__version__,
     }
     for name, value in system.items():
-        yield {"property_type": "system", "property_name": name, "property_value": value}
+        yield "system", name, value
     named = {key.lower() for key in config}
     given = {key: value for key, value in config.raw().items() if key.lower() not in named}
     for key, value in {**config, **given}.items():
-        yield _setting(f"spark.indextables.{key}", value, "setting")
+        yield "setting", *_shown(f"spark.indextables.{key}", value)
     if spark is not None:
         for name, value in sorted(dict(spark.sparkContext.getConf().getAll()).items()):
-            yield _setting(name, value, "spark")
+            yield "spark", *_shown(name, value)
 
 
-def _setting(name: str, value: Any, kind: str) -> dict[str, str]:
-    shown = "***REDACTED***" if is_secret_name(name) else str(value)
-    return {"property_type": kind, "property_name": name, "property_value": shown}
+def _shown(name: str, value: Any) -> tuple[str, str]:
+    return name, "***REDACTED***" if is_secret_name(name) else str(value)
 
 
-def disk_cache(config: Config) -> pa.Table:
+@dataclass(frozen=True)
+class DiskCacheUse(Row):
+    """DESCRIBE DISK CACHE."""
+
+    executor_id: str
+    host: str
+    enabled: bool
+    total_bytes: int
+    max_bytes: int
+    usage_percent: float
+    splits_cached: int
+    components_cached: int
+
+
+def disk_cache(config: Config) -> DiskCacheUse:
     """The disk cache of this process."""
-    cache = diskcache.default_cache(config)
-    usage = None if cache is None else cache.usage()
-    limit = config["cache.disk.maxSize"]
-    row = {
-        "executor_id": "driver",
-        "host": socket.gethostname(),
-        "enabled": cache is not None,
-        "total_bytes": usage.total_bytes if usage else 0,
-        "max_bytes": limit,
-        "usage_percent": 100.0 * usage.total_bytes / limit if usage and limit else 0.0,
-        "splits_cached": usage.files if usage else 0,
-        "components_cached": usage.blocks if usage else 0,
-    }
-    return pa.Table.from_pylist([row], schema=DISK_CACHE_COLUMNS)
+    cache, limit = diskcache.default_cache(config), config["cache.disk.maxSize"]
+    host = socket.gethostname()
+    if cache is None:
+        return DiskCacheUse("driver", host, False, 0, limit, 0.0, 0, 0)
+    use = cache.usage()
+    percent = 100.0 * use.total_bytes / limit if limit else 0.0
+    return DiskCacheUse(
+        "driver", host, True, use.total_bytes, limit, percent, use.files, use.blocks
+    )
 
 
-def storage_stats(config: Config) -> pa.Table:
+@dataclass(frozen=True)
+class Fetched(Row):
+    """DESCRIBE STORAGE STATS."""
+
+    executor_id: str
+    host: str
+    bytes_fetched: int
+    requests: int
+
+
+def storage_stats(config: Config) -> Fetched:
     """What was fetched from remote stores past the disk cache."""
     cache = diskcache.default_cache(config)
-    row = {
-        "executor_id": "driver",
-        "host": socket.gethostname(),
-        "bytes_fetched": 0 if cache is None else cache.stats.fetched_bytes,
-        "requests": 0 if cache is None else cache.stats.misses,
-    }
-    return pa.Table.from_pylist([row], schema=STORAGE_COLUMNS)
+    fetched = (0, 0) if cache is None else (cache.stats.fetched_bytes, cache.stats.misses)
+    return Fetched("driver", socket.gethostname(), *fetched)
 
 
-def invalidate_cache(log: TransactionLog | None) -> pa.Table:
+@dataclass(frozen=True)
+class Invalidated(Row):
+    """INVALIDATE TRANSACTION LOG CACHE."""
+
+    table_path: str
+    result: str
+    cache_hits_before: int
+    cache_misses_before: int
+    hit_rate_before: str
+
+
+def invalidate_cache(log: TransactionLog | None) -> Invalidated:
     """Forget cached log state, of one table or of all."""
     shared = log_cache.SHARED
     hits, misses = shared.hits, shared.misses
-    if log is None:
-        shared.invalidate()
-    else:
-        log.invalidate_cache()
-    asked = hits + misses
-    row = {
-        "table_path": "GLOBAL" if log is None else log.path,
-        "result": "Transaction log cache invalidated",
-        "cache_hits_before": hits,
-        "cache_misses_before": misses,
-        "hit_rate_before": f"{100.0 * hits / asked:.1f}%" if asked else "N/A",
-    }
-    return pa.Table.from_pylist([row], schema=INVALIDATE_COLUMNS)
+    (shared.invalidate if log is None else log.invalidate_cache)()
+    rate = f"{100.0 * hits / (hits + misses):.1f}%" if hits + misses else "N/A"
+    path = "GLOBAL" if log is None else log.path
+    return Invalidated(path, "Transaction log cache invalidated", hits, misses, rate)
 
 
-def flush_disk_cache(config: Config) -> pa.Table:
+@dataclass(frozen=True)
+class FlushedDisk(Row):
+    """FLUSH DISK CACHE."""
+
+    executor_id: str
+    cache_type: str
+    status: str
+    bytes_freed: int
+    files_deleted: int
+    message: str
+
+
+def flush_disk_cache(config: Config) -> FlushedDisk:
     """Delete everything the disk cache holds."""
-    removed = diskcache.flush(config)
-    freed, files = removed.total_bytes, removed.blocks
-    row = {
-        "executor_id": "driver",
-        "cache_type": "disk",
-        "status": "success",
-        "bytes_freed": freed,
-        "files_deleted": files,
-        "message": f"Freed {freed:,} bytes",
-    }
-    return pa.Table.from_pylist([row], schema=FLUSH_DISK_COLUMNS)
+    gone = diskcache.flush(config)
+    text = f"Freed {gone.total_bytes:,} bytes"
+    return FlushedDisk("driver", "disk", "success", gone.total_bytes, gone.blocks, text)
 
 
-def flush_searcher_cache() -> pa.Table:
+@dataclass(frozen=True)
+class Flushed(Row):
+    """FLUSH SEARCHER CACHE."""
+
+    cache_type: str
+    status: str
+    cleared_entries: int
+    message: str
+
+
+def flush_searcher_cache(config: Config | None = None) -> Flushed:
     """Forget open splits and loaded cross-references."""
     split_reader.forget_readers()
     shared = xref_cache.shared_cache(1 << 30)
     cleared = len(shared)
     shared.clear()
-    row = {
-        "cache_type": "searcher",
-        "status": "success",
-        "cleared_entries": cleared,
-        "message": "Open splits and cross-references were forgotten",
-    }
-    return pa.Table.from_pylist([row], schema=FLUSH_COLUMNS)
+    text = "Open splits and cross-references were forgotten"
+    return Flushed("searcher", "success", cleared, text)

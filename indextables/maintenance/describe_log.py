@@ -25,66 +25,28 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.loader import read_versions
 from indextables.log.read.moments import moment_of
 from indextables.log.read.versions import LOG_DIR, list_log, list_states, state_dir, version_path
-from indextables.maintenance.rows import BOOL, INT, LONG, MOMENT, STRING, columns_of
+from indextables.maintenance.rows import columns_of
 from indextables.xref import coverage
 
-LOG_COLUMNS = columns_of(
-    version=LONG,
-    log_file_path=STRING,
-    action_type=STRING,
-    path=STRING,
-    partition_values=STRING,
-    size=LONG,
-    data_change=BOOL,
-    tags=STRING,
-    modification_time=MOMENT,
-    stats=STRING,
-    min_values=STRING,
-    max_values=STRING,
-    num_records=LONG,
-    footer_start_offset=LONG,
-    footer_end_offset=LONG,
-    hotcache_start_offset=LONG,
-    hotcache_length=LONG,
-    has_footer_offsets=BOOL,
-    time_range_start=STRING,
-    time_range_end=STRING,
-    split_tags=STRING,
-    delete_opstamp=LONG,
-    num_merge_ops=INT,
-    doc_mapping_json=STRING,
-    doc_mapping_ref=STRING,
-    uncompressed_size_bytes=LONG,
-    deletion_timestamp=MOMENT,
-    extended_file_metadata=BOOL,
-    skip_timestamp=MOMENT,
-    skip_reason=STRING,
-    skip_operation=STRING,
-    skip_retry_after=MOMENT,
-    skip_count=INT,
-    protocol_min_reader_version=INT,
-    protocol_min_writer_version=INT,
-    protocol_reader_features=STRING,
-    protocol_writer_features=STRING,
-    metadata_id=STRING,
-    metadata_name=STRING,
-    metadata_description=STRING,
-    metadata_format_provider=STRING,
-    metadata_format_options=STRING,
-    metadata_schema_string=STRING,
-    metadata_partition_columns=STRING,
-    metadata_configuration=STRING,
-    metadata_created_time=MOMENT,
-    is_checkpoint=BOOL,
-)
-XREF_SUMMARY_COLUMNS = columns_of(
-    xref_path=STRING,
-    source_count=LONG,
-    total_terms=LONG,
-    size_bytes=LONG,
-    created_time=MOMENT,
-    status=STRING,
-)
+LOG_COLUMNS = columns_of("""
+    version: int, log_file_path: str, action_type: str, path: str, partition_values: str, size:
+    int, data_change: bool, tags: str, modification_time: moment, stats: str, min_values: str,
+    max_values: str, num_records: int, footer_start_offset: int, footer_end_offset: int,
+    hotcache_start_offset: int, hotcache_length: int, has_footer_offsets: bool,
+    time_range_start: str, time_range_end: str, split_tags: str, delete_opstamp: int,
+    num_merge_ops: Int32, doc_mapping_json: str, doc_mapping_ref: str, uncompressed_size_bytes:
+    int, deletion_timestamp: moment, extended_file_metadata: bool, skip_timestamp: moment,
+    skip_reason: str, skip_operation: str, skip_retry_after: moment, skip_count: Int32,
+    protocol_min_reader_version: Int32, protocol_min_writer_version: Int32,
+    protocol_reader_features: str, protocol_writer_features: str, metadata_id: str,
+    metadata_name: str, metadata_description: str, metadata_format_provider: str,
+    metadata_format_options: str, metadata_schema_string: str, metadata_partition_columns: str,
+    metadata_configuration: str, metadata_created_time: moment, is_checkpoint: bool
+""")
+XREF_SUMMARY_COLUMNS = columns_of("""
+    xref_path: str, source_count: int, total_terms: int, size_bytes: int, created_time: moment,
+    status: str
+""")
 
 
 def describe_log(

@@ -20,7 +20,7 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError
 from indextables.log.actions import AddFile
 from indextables.log.log import TransactionLog
-from indextables.maintenance.rows import BOOL, INT, LONG, STRING, columns_of
+from indextables.maintenance.rows import columns_of
 from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.progress import progress
 from indextables.splits.read.reader import SplitReader
@@ -28,22 +28,12 @@ from indextables.storage.base import Store
 from indextables.storage.machine import machine_error
 from indextables.storage.pool import in_order
 
-PREWARM_COLUMNS = columns_of(
-    host=STRING,
-    assigned_host=STRING,
-    locality_hits=INT,
-    locality_misses=INT,
-    splits_prewarmed=INT,
-    segments=STRING,
-    fields=STRING,
-    duration_ms=LONG,
-    status=STRING,
-    skipped_fields=STRING,
-    retries=INT,
-    failed_splits_by_host=STRING,
-    job_id=STRING,
-    async_mode=BOOL,
-)
+PREWARM_COLUMNS = columns_of("""
+    host: str, assigned_host: str, locality_hits: Int32, locality_misses: Int32,
+    splits_prewarmed: Int32, segments: str, fields: str, duration_ms: int, status: str,
+    skipped_fields: str, retries: Int32, failed_splits_by_host: str, job_id: str, async_mode:
+    bool
+""")
 SEGMENTS = {
     "TERM": (".term",),
     "TERM_DICT": (".term",),

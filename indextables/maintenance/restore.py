@@ -24,6 +24,8 @@ def restore_to_version(
     log: TransactionLog, version: int | None = None, *, timestamp: Any = None
 ) -> RestoreResult:
     """Restore the table to a version or moment."""
+    if version is None and timestamp is None:
+        raise MaintenanceError("RESTORE needs a version or a moment", path=log.path)
     old = log.snapshot(version=version, timestamp=timestamp)
     now = log.snapshot()
     before = {f.path: f for f in old.files()}

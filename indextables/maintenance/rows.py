@@ -1,14 +1,21 @@
 """What the verbs answer: typed rows, with the columns and types their commands promise.
 
 A result class is a frozen dataclass; ``COLUMNS``, the Arrow schema of the command's output, follows
+<<<<<<< HEAD
 from its fields. ``as_table`` turns rows into an Arrow table; nested results (``metrics``) are
 structs.
+=======
+from its fields. Nested results (``metrics``) are structs.
+>>>>>>> p2-verbs
 """
 
 from __future__ import annotations
 
 import sys
+<<<<<<< HEAD
 from collections.abc import Sequence
+=======
+>>>>>>> p2-verbs
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,7 +24,11 @@ import pyarrow as pa
 STRING, LONG, INT, DOUBLE, BOOL = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.bool_()
 MOMENT = pa.timestamp("us", "UTC")
 Int32: TypeAlias = int
+<<<<<<< HEAD
 TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL}
+=======
+TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL, "moment": MOMENT}
+>>>>>>> p2-verbs
 
 
 class Row:
@@ -27,6 +38,7 @@ class Row:
 
     def __init_subclass__(cls) -> None:
         cls.COLUMNS = columns_for(cls)
+<<<<<<< HEAD
 
 
 def columns_for(row: type, **others: pa.DataType) -> pa.Schema:
@@ -42,11 +54,22 @@ def columns_for(row: type, **others: pa.DataType) -> pa.Schema:
 def _struct(row: type, kind: str) -> pa.DataType:
     return pa.struct(list(getattr(sys.modules[row.__module__], kind).COLUMNS))
 
+=======
+>>>>>>> p2-verbs
 
-def as_table(rows: Sequence[Row], columns: pa.Schema | None = None) -> pa.Table:
-    """The rows as an Arrow table; ``columns`` is needed where there may be none."""
-    schema = columns if columns is not None else type(rows[0]).COLUMNS
-    return pa.Table.from_pylist([as_dict(row) for row in rows], schema=schema)
+
+def columns_for(row: type, **others: pa.DataType) -> pa.Schema:
+    """An Arrow schema from the fields of a class; ``others`` are types Python does not tell."""
+    found: dict[str, pa.DataType] = {}
+    for name, kind in row.__annotations__.items():
+        if "ClassVar" not in kind:
+            plain = kind.removesuffix(" | None")
+            found[name] = others.get(name) or TYPES.get(plain) or _struct(row, plain)
+    return pa.schema(list(found.items()))
+
+
+def _struct(row: type, kind: str) -> pa.DataType:
+    return pa.struct(list(getattr(sys.modules[row.__module__], kind).COLUMNS))
 
 
 def as_dict(row: Any) -> dict[str, Any]:
@@ -58,9 +81,10 @@ def as_dict(row: Any) -> dict[str, Any]:
     return found
 
 
-def columns_of(**types: pa.DataType) -> pa.Schema:
-    """An Arrow schema from names and types, in order."""
-    return pa.schema(list(types.items()))
+def columns_of(text: str) -> pa.Schema:
+    """An Arrow schema from names with their types, in order: ``"path: str, size: int"``."""
+    pairs = (item.split(":") for item in text.split(","))
+    return pa.schema([(name.strip(), TYPES[kind.strip()]) for name, kind in pairs])
 
 
 @dataclass(frozen=True)

@@ -101,5 +101,4 @@ def execute(
 
 def run_statement(statement: Statement, session: Session) -> pa.Table:
     """Run a parsed statement."""
-    verb = statement.verb
-    return as_table(verb, invoke(verb, session.target(statement.table)))
+    return as_table(statement.verb, invoke(statement.verb, session.target(statement.table)))

@@ -18,7 +18,7 @@ from typing import Any
 
 from indextables.errors import CommandSyntaxError, require_characters
 from indextables.expr.lexer import Token, first_bad, tokenize
-from indextables.verbs import REGISTRY, Verb
+from indextables.verbs import REGISTRY, Verb, first_words
 from indextables.verbs.grammar import Choice, Flag, Node, Slot, Word, compiled, leading_words
 
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -46,11 +46,6 @@ class Statement:
 
     verb: Verb[Any]
     table: TableName | None = None
-
-
-def first_words() -> list[str]:
-    """The words our statements begin with."""
-    return sorted({leading_words(kind.SQL)[0] for kind in REGISTRY})
 
 
 def is_command(text: str) -> bool:
@@ -184,11 +179,11 @@ class _Match:
             at += 1
         return at
 
-    def _slot(self, slot: Slot, at: int) -> tuple[Any, int] | None:
+    def _slot(self, slot: Slot, at: int) -> Any:
         if slot.kind == "predicate":
             return self._predicate(at, slot.stops)
-        if slot.kind in _READERS:
-            return _READERS[slot.kind](self, at)
+        if "|" not in slot.kind:
+            return getattr(self, f"read_{slot.kind}")(at)
         options = slot.kind.upper().split("|")
         return (self.tokens[at].upper.lower(), at + 1) if self._is_one(at, options) else None
 
@@ -206,13 +201,13 @@ class _Match:
         self.miss(at, [mark])
         return False
 
-    def string(self, at: int) -> tuple[str, int] | None:
+    def read_string(self, at: int) -> tuple[str, int] | None:
         if self.tokens[at].kind == "string":
             return self.tokens[at].value, at + 1
         self.miss(at, ["'text'"], "expected a text in quotes")
         return None
 
-    def integer(self, at: int) -> tuple[int, int] | None:
+    def read_int(self, at: int) -> tuple[int, int] | None:
         token = self.tokens[at]
         if token.kind == "number" and token.value.isdecimal():
             return int(token.value), at + 1
@@ -220,14 +215,14 @@ class _Match:
         self.miss(at, ["a number"], f"expected a whole number after {before}")
         return None
 
-    def hours(self, at: int) -> tuple[int, int] | None:
-        amount = self.integer(at)
+    def read_hours(self, at: int) -> tuple[int, int] | None:
+        amount = self.read_int(at)
         if amount is None or not self._is_one(at + 1, _DAYS):
             return None
         days = self.tokens[at + 1].upper.startswith("DAY")
         return amount[0] * (24 if days else 1), at + 2
 
-    def size(self, at: int) -> tuple[int, int] | None:
+    def read_size(self, at: int) -> tuple[int, int] | None:
         """``1073741824``, ``512M``, ``1G``."""
         token = self.tokens[at]
         digits = token.value.rstrip("KMGTkmgt")
@@ -238,7 +233,7 @@ class _Match:
         self.miss(at, ["bytes", "512M", "1G"], "expected a size")
         return None
 
-    def table(self, at: int) -> tuple[TableName, int] | None:
+    def read_table(self, at: int) -> tuple[TableName, int] | None:
         if self.tokens[at].kind == "string":
             self.has_path = True
             return TableName(path=self.tokens[at].value), at + 1
@@ -248,11 +243,13 @@ class _Match:
             return None
         return None if found is None else (TableName(parts=found[0]), found[1])
 
-    def log(self, at: int) -> tuple[TableName, int] | None:
-        found = self.string(at)
+    read_place, read_path = read_string, read_table
+
+    def read_log(self, at: int) -> tuple[TableName, int] | None:
+        found = self.read_string(at)
         return None if found is None else (TableName(path=found[0]), found[1])
 
-    def name(self, at: int) -> tuple[str, int] | None:
+    def read_name(self, at: int) -> tuple[str, int] | None:
         found = self._dotted(at, ("word", "name"), ["a name"], "a name")
         return None if found is None else (".".join(found[0]), found[1])
 
@@ -273,12 +270,12 @@ class _Match:
         self.miss(at, expected, f"expected {what}")
         return None
 
-    def names(self, at: int) -> tuple[tuple[str, ...], int] | None:
+    def read_names(self, at: int) -> tuple[tuple[str, ...], int] | None:
         """``(a, b)`` or ``('a', 'b')``."""
         found = self._listed(at, self.column)
         return None if found is None else (tuple(found[0]), found[1])
 
-    def pairs(self, at: int) -> tuple[dict[str, str], int] | None:
+    def read_pairs(self, at: int) -> tuple[dict[str, str], int] | None:
         """``('a' = 'b', c = 'd')``."""
         found = self._listed(at, self._pair)
         return None if found is None else (dict(found[0]), found[1])
@@ -324,18 +321,3 @@ class _Match:
             self.miss(at, ["a predicate"], "WHERE needs a predicate")
             return None
         return self.text[self.tokens[first].start : self.tokens[at - 1].end].strip(), at
-
-
-_READERS: dict[str, Callable[[_Match, int], tuple[Any, int] | None]] = {
-    "table": _Match.table,
-    "path": _Match.table,
-    "log": _Match.log,
-    "place": _Match.string,
-    "string": _Match.string,
-    "int": _Match.integer,
-    "hours": _Match.hours,
-    "size": _Match.size,
-    "name": _Match.name,
-    "names": _Match.names,
-    "pairs": _Match.pairs,
-}

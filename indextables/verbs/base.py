@@ -3,12 +3,17 @@
 Its fields are its parameters, with their defaults and help. ``SQL`` is its grammar (see
 ``verbs.grammar``), ``CLI`` its name on the command line, ``METHOD`` its name on ``Table``; all
 three ways are derived from the class and none of them repeats it. ``apply`` does the work on a
+<<<<<<< HEAD
 ``Target`` and returns a typed result, ``COLUMNS`` names the columns of its rows, and ``MUTATES``
 says whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
+=======
+``Target`` and returns a typed result, whose class has the columns of its rows, and ``MUTATES`` says
+whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
+>>>>>>> p2-verbs
 names the function that does the work, whose parameters are the verb's fields.
 
 The modules of this package import nothing heavy, since the command line reads them to start: what
-does the work is imported in ``apply``, and ``COLUMNS`` is the place of a schema, not the schema.
+does the work is imported in ``apply``, and ``DOES`` and ``COLUMNS`` are places, not objects.
 """
 
 from __future__ import annotations
@@ -25,16 +30,16 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
-    Protocol,
     TypeVar,
     dataclass_transform,
     get_args,
 )
 
+from indextables.config import Config
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from indextables.config import Config
     from indextables.log.log import TransactionLog
     from indextables.maintenance.rewrite import Runner
 
@@ -59,10 +64,10 @@ class Target:
         log: TransactionLog | None = None,
     ) -> None:
         self.path = path
+        self.config = Config() if config is None else config
         self.storage_options = storage_options
         self.spark = spark
-        self._config = config
-        self._given = log
+        self.given = log
 
     @classmethod
     def of(cls, log: TransactionLog) -> Target:
@@ -70,24 +75,12 @@ class Target:
         options = log.store.options
         return cls(log.path, config=log.config, storage_options=options, log=log)
 
-    @property
-    def is_open(self) -> bool:
-        return self._given is not None
-
-    @property
-    def config(self) -> Config:
-        from indextables.config import Config
-
-        return self._config if self._config is not None else Config()
-
     @cached_property
     def log(self) -> TransactionLog:
         """The table's log, opened when it is first asked for."""
         from indextables.log.log import TransactionLog
 
-        if self._given is not None:
-            return self._given
-        return TransactionLog.open(
+        return self.given or TransactionLog.open(
             self.path or "", storage_options=self.storage_options, config=self.config
         )
 
@@ -107,7 +100,12 @@ class Verb(Generic[R]):
     SQL: ClassVar[str]
     CLI: ClassVar[str]
     METHOD: ClassVar[str]
+<<<<<<< HEAD
     COLUMNS: ClassVar[str]
+=======
+    COLUMNS: ClassVar[str] = ""
+    """Where the columns are, if the result is no class of ``maintenance`` that has them."""
+>>>>>>> p2-verbs
     DOES: ClassVar[str] = ""
     MUTATES: ClassVar[bool] = False
     BY_NAME: ClassVar[bool] = False
@@ -116,6 +114,7 @@ class Verb(Generic[R]):
     """What is said when a word of the grammar is missing, where the word alone says too little."""
 
     def apply(self, on: Target) -> R:
+<<<<<<< HEAD
         """Do it: call the function ``DOES`` with the log and the fields."""
         given: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         if given.get("spark") is None and "spark" in given:
@@ -123,6 +122,16 @@ class Verb(Generic[R]):
         if "run" in given:
             given["run"] = given["run"] or on.runner(given.pop("spark"))
         result: R = found(self.DOES)(on.log, **given)
+=======
+        """Do it: call the function ``DOES`` with the log (or the settings) and the fields."""
+        mine = dataclasses.fields(self)  # type: ignore[arg-type]
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in mine}
+        if "spark" in given and given["spark"] is None:
+            given["spark"] = on.spark
+        if "run" in given:
+            given["run"] = given["run"] or on.runner(given.pop("spark"))
+        result: R = found(self.DOES)(on.log if "{table" in self.SQL else on.config, **given)
+>>>>>>> p2-verbs
         return result
 
     def gate(self, on: Target) -> None:
@@ -134,8 +143,15 @@ class Verb(Generic[R]):
     @classmethod
     def schema(cls) -> pa.Schema:
         """The columns of its rows."""
+<<<<<<< HEAD
         columns = found(cls.COLUMNS)
         return getattr(columns, "COLUMNS", columns)
+=======
+        if cls.COLUMNS:
+            return found(cls.COLUMNS)
+        module, _, name = _return_type(cls).removeprefix("list[").removesuffix("]").partition(".")
+        return found(f"maintenance.{module}:{name}").COLUMNS
+>>>>>>> p2-verbs
 
     @classmethod
     def parameters(cls) -> Iterator[dataclasses.Field[Any]]:
@@ -172,6 +188,11 @@ def verb(cls: V) -> V:
     return cls
 
 
+def first_words() -> list[str]:
+    """The words our statements begin with."""
+    return sorted({kind.SQL.split()[0] for kind in REGISTRY})
+
+
 def invoke(command: Verb[R], on: Target) -> R:
     """Run a verb: the protocol gate first, where it changes a table."""
     if command.MUTATES:
@@ -191,17 +212,11 @@ def as_table(command: Verb[Any], result: Any) -> pa.Table:
     return pa.Table.from_pylist([as_dict(row) for row in rows], schema=command.schema())
 
 
-class HasLog(Protocol):
-    """What verbs are methods of."""
-
-    log: TransactionLog
-
-
 def method(made: Callable[P, Verb[R]]) -> Callable[Concatenate[Any, P], R]:
     """A verb as a method of a table: the signature of its class, the type of its result."""
     kind: type[Verb[Any]] = made  # type: ignore[assignment]
 
-    def call(self: HasLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return invoke(made(*args, **kwargs), Target.of(self.log))
 
     own = inspect.signature(made)

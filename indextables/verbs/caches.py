@@ -8,63 +8,49 @@ from typing import TYPE_CHECKING, Any
 from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pyarrow as pa  # noqa: F401
+
+    from indextables.maintenance import describe
 
 
 @verb
-class DescribeDiskCache(Verb["pa.Table"]):
+class DescribeDiskCache(Verb["describe.DiskCacheUse"]):
     """The disk cache of this process."""
 
     SQL = "DESCRIBE INDEXTABLES DISK CACHE"
     CLI, METHOD = "cache disk", "disk_cache"
-    COLUMNS = "maintenance.describe:DISK_CACHE_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import disk_cache
-
-        return disk_cache(on.config)
+    DOES = "maintenance.describe:disk_cache"
 
 
 @verb
-class InvalidateCache(Verb["pa.Table"]):
+class InvalidateCache(Verb["describe.Invalidated"]):
     """Forget cached log state, of one table or of all."""
 
     SQL = "INVALIDATE INDEXTABLES TRANSACTION LOG CACHE [FOR {table}]"
     CLI, METHOD = "cache invalidate", "invalidate_cache"
-    COLUMNS = "maintenance.describe:INVALIDATE_COLUMNS"
 
-    def apply(self, on: Target) -> pa.Table:
+    def apply(self, on: Target) -> describe.Invalidated:
         from indextables.maintenance.describe import invalidate_cache
 
         return invalidate_cache(None if on.path is None else on.log)
 
 
 @verb
-class FlushDiskCache(Verb["pa.Table"]):
+class FlushDiskCache(Verb["describe.FlushedDisk"]):
     """Delete everything the disk cache holds."""
 
     SQL = "FLUSH INDEXTABLES DISK CACHE"
     CLI, METHOD = "cache flush-disk", "flush_disk_cache"
-    COLUMNS = "maintenance.describe:FLUSH_DISK_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import flush_disk_cache
-
-        return flush_disk_cache(on.config)
+    DOES = "maintenance.describe:flush_disk_cache"
 
 
 @verb
-class FlushSearcherCache(Verb["pa.Table"]):
+class FlushSearcherCache(Verb["describe.Flushed"]):
     """Forget open splits and loaded cross-references."""
 
     SQL = "FLUSH INDEXTABLES SEARCHER CACHE"
     CLI, METHOD = "cache flush-searcher", "flush_searcher_cache"
-    COLUMNS = "maintenance.describe:FLUSH_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import flush_searcher_cache
-
-        return flush_searcher_cache()
+    DOES = "maintenance.describe:flush_searcher_cache"
 
 
 @verb

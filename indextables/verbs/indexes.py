@@ -9,6 +9,10 @@ from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
     from indextables.columnindex.building import BuildRunner, IndexRow
+<<<<<<< HEAD
+=======
+    from indextables.xref.builder import XRefBuildResult  # noqa: F401
+>>>>>>> p2-verbs
 
 
 @verb
@@ -83,11 +87,7 @@ class Reindex(Verb["list[IndexRow]"]):
     spark: Any = hidden(default=None)
 
     def apply(self, on: Target) -> list[IndexRow]:
-        from indextables import columnindex
-
-        return columnindex.index_splits(
-            on.log, columns=self.columns or None, run=_runner(on, self.spark)
-        )
+        return IndexSplits(self.columns, spark=self.spark).apply(on)
 
 
 @verb
@@ -114,7 +114,7 @@ class IndexSplits(Verb["list[IndexRow]"]):
 
         return columnindex.index_splits(
             on.log,
-            columns=self.columns or None,
+            columns=self.columns,
             scope=split_scope(on.log.snapshot(), self.where),
             force=self.force,
             dry_run=self.dry_run,

@@ -9,40 +9,49 @@ from indextables import maintenance
 from indextables.verbs.base import Target, Verb, parameter, verb
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from indextables.maintenance.rows import CheckpointResult, RepairResult
+=======
+    from indextables.maintenance import properties, rows  # noqa: F401
+>>>>>>> p2-verbs
 
 
 @verb
-class Checkpoint(Verb["CheckpointResult"]):
+class Checkpoint(Verb["rows.CheckpointResult"]):
     """Write a checkpoint of the newest version."""
 
     SQL = "CHECKPOINT INDEXTABLES {table}"
     CLI = METHOD = "checkpoint"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:CheckpointResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.logwork:checkpoint"
     MUTATES = True
 
 
 @verb
-class Compact(Verb["CheckpointResult"]):
+class Compact(Verb["rows.CheckpointResult"]):
     """Write a checkpoint with its manifests rewritten."""
 
     SQL = "COMPACT INDEXTABLES {table}"
     CLI = METHOD = "compact"
-    COLUMNS = "maintenance.rows:CheckpointResult"
     MUTATES = True
 
-    def apply(self, on: Target) -> CheckpointResult:
+    def apply(self, on: Target) -> rows.CheckpointResult:
         return maintenance.checkpoint(on.log, compact=True)
 
 
 @verb
-class TruncateTimeTravel(Verb["TruncateResult"]):
+class TruncateTimeTravel(Verb["rows.TruncateResult"]):
     """Forget old versions of the log; the newest stays."""
 
     SQL = "TRUNCATE INDEXTABLES TIME TRAVEL {table} [{dry_run:DRY RUN}]"
     CLI, METHOD = "truncate-time-travel", "truncate_time_travel"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:TruncateResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.logwork:truncate_time_travel"
     MUTATES = True
 
@@ -50,12 +59,11 @@ class TruncateTimeTravel(Verb["TruncateResult"]):
 
 
 @verb
-class RepairLog(Verb["RepairResult"]):
+class RepairLog(Verb["rows.RepairResult"]):
     """Write a fresh log elsewhere, of the splits that still exist; the table is only read."""
 
     SQL = "REPAIR INDEXFILES TRANSACTION LOG {table:log} AT LOCATION {location:place}"
     CLI, METHOD = "repair", "repair_log"
-    COLUMNS = "maintenance.rows:RepairResult"
     MUTATES = True
 
     location: str = parameter(doc="The repaired log, a folder _transaction_log.")
@@ -63,20 +71,23 @@ class RepairLog(Verb["RepairResult"]):
     def gate(self, on: Target) -> None:
         """The log may be damaged: ``repair_log`` asks it when it could be read."""
 
-    def apply(self, on: Target) -> RepairResult:
-        source = f"{on.path}/_transaction_log" if on.is_open else on.path or ""
+    def apply(self, on: Target) -> rows.RepairResult:
+        source = f"{on.path}/_transaction_log" if on.given else on.path or ""
         return maintenance.repair_log(
             source, self.location, storage_options=on.storage_options, config=on.config
         )
 
 
 @verb
-class SetProperties(Verb["PropertiesResult"]):
+class SetProperties(Verb["properties.PropertiesResult"]):
     """Set table properties; ``minReaderVersion`` and ``minWriterVersion`` raise the protocol."""
 
     SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
     CLI, METHOD = "properties set", "set_properties"
+<<<<<<< HEAD
     COLUMNS = "maintenance.properties:PropertiesResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.properties:set_properties"
     MUTATES = BY_NAME = True
 
@@ -84,12 +95,15 @@ class SetProperties(Verb["PropertiesResult"]):
 
 
 @verb
-class UnsetProperties(Verb["PropertiesResult"]):
+class UnsetProperties(Verb["properties.PropertiesResult"]):
     """Forget table properties; a protocol is never lowered."""
 
     SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
     CLI, METHOD = "properties unset", "unset_properties"
+<<<<<<< HEAD
     COLUMNS = "maintenance.properties:PropertiesResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.properties:unset_properties"
     MUTATES = BY_NAME = True
 

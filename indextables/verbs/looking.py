@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+<<<<<<< HEAD
 from indextables.verbs.base import Target, Verb, parameter, verb
+=======
+from indextables.verbs.base import Verb, hidden, parameter, verb
+>>>>>>> p2-verbs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pyarrow as pa  # noqa: F401
 
+<<<<<<< HEAD
+=======
+    from indextables.maintenance import coverage, describe, rows  # noqa: F401
+
+>>>>>>> p2-verbs
 
 @verb
-class DescribeState(Verb["StateResult"]):
+class DescribeState(Verb["rows.StateResult"]):
     """What the newest checkpoint looks like."""
 
     SQL = "DESCRIBE INDEXTABLES STATE {table}"
     CLI, METHOD = "state", "describe_state"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:StateResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.logwork:describe_state"
 
 
@@ -61,50 +73,48 @@ class DescribeComponentSizes(Verb["pa.Table"]):
 
 
 @verb
-class DescribeStatsCoverage(Verb["list[StatsCoverage]"]):
+class DescribeStatsCoverage(Verb["list[coverage.StatsCoverage]"]):
     """Which columns have statistics, in how many splits."""
 
     SQL = "DESCRIBE INDEXTABLES STATS COVERAGE {table}"
     CLI, METHOD = "stats", "stats_coverage"
+<<<<<<< HEAD
     COLUMNS = "maintenance.coverage:StatsCoverage"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.coverage:stats_coverage"
 
 
 @verb
-class DescribeEnvironment(Verb["pa.Table"]):
+class DescribeEnvironment(Verb["list[describe.Setting]"]):
     """What this process runs with; secrets are never shown."""
 
     SQL = "DESCRIBE INDEXTABLES ENVIRONMENT"
     CLI = METHOD = "environment"
-    COLUMNS = "maintenance.describe:ENVIRONMENT_COLUMNS"
+    DOES = "maintenance.describe:environment"
 
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import environment
-
-        return environment(on.config, on.spark)
+    spark: Any = hidden(default=None)
 
 
 @verb
-class DescribeStorageStats(Verb["pa.Table"]):
+class DescribeStorageStats(Verb["describe.Fetched"]):
     """What was fetched from remote stores past the disk cache."""
 
     SQL = "DESCRIBE INDEXTABLES STORAGE STATS"
     CLI, METHOD = "cache fetched", "storage_stats"
-    COLUMNS = "maintenance.describe:STORAGE_COLUMNS"
-
-    def apply(self, on: Target) -> pa.Table:
-        from indextables.maintenance.describe import storage_stats
-
-        return storage_stats(on.config)
+    DOES = "maintenance.describe:storage_stats"
 
 
 @verb
-class Doctor(Verb["list[Finding]"]):
+class Doctor(Verb["list[rows.Finding]"]):
     """Look for damage; each finding names the command that mends it."""
 
     SQL = "DOCTOR [INDEXTABLES] {table}"
     CLI = METHOD = "doctor"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:Finding"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.checkup:doctor"
 
     checksums: bool = parameter(default=True, doc="Read every byte of every split.")

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+<<<<<<< HEAD
 from indextables.errors import MaintenanceError
 from indextables.verbs.base import Target, Verb, hidden, parameter, verb
+=======
+from indextables.verbs.base import Verb, hidden, parameter, verb
+>>>>>>> p2-verbs
 
 if TYPE_CHECKING:
     from indextables.config import Config
+    from indextables.maintenance import rows  # noqa: F401
     from indextables.maintenance.rewrite import Runner
+<<<<<<< HEAD
     from indextables.maintenance.rows import (
         RestoreResult,
     )
+=======
+>>>>>>> p2-verbs
 
 
 @verb
-class MergeSplits(Verb["MergeResult"]):
+class MergeSplits(Verb["rows.MergeResult"]):
     """Merge small splits into larger ones."""
 
     SQL = (
@@ -26,7 +34,10 @@ class MergeSplits(Verb["MergeResult"]):
         "[MAX SOURCE SPLITS PER MERGE {max_source_splits:int}] [{precommit:PRECOMMIT}]"
     )
     CLI = METHOD = "merge"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:MergeResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.merge:merge_splits"
     MUTATES = True
 
@@ -41,7 +52,7 @@ class MergeSplits(Verb["MergeResult"]):
 
 
 @verb
-class Purge(Verb["PurgeResult"]):
+class Purge(Verb["rows.PurgeResult"]):
     """Delete files no readable version needs."""
 
     SQL = (
@@ -49,7 +60,10 @@ class Purge(Verb["PurgeResult"]):
         "[TRANSACTION LOG RETENTION {log_retention_hours:hours}] [{dry_run:DRY RUN}]"
     )
     CLI = METHOD = "purge"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:PurgeResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.purging:purge"
     MUTATES = True
 
@@ -61,12 +75,15 @@ class Purge(Verb["PurgeResult"]):
 
 
 @verb
-class DropPartitions(Verb["DropResult"]):
+class DropPartitions(Verb["rows.DropResult"]):
     """Remove the partitions that match."""
 
     SQL = "DROP INDEXTABLES PARTITIONS FROM {table} WHERE {where:predicate}"
     CLI, METHOD = "drop-partitions", "drop_partitions"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:DropResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.drop:drop_partitions"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "DROP PARTITIONS needs WHERE"}
@@ -75,7 +92,7 @@ class DropPartitions(Verb["DropResult"]):
 
 
 @verb
-class Delete(Verb["DeleteResult"]):
+class Delete(Verb["rows.DeleteResult"]):
     """Delete the rows that match, by rewriting the splits that hold them.
 
     A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
@@ -83,7 +100,10 @@ class Delete(Verb["DeleteResult"]):
 
     SQL = "DELETE FROM {table:path} WHERE {where:predicate} [{dry_run:DRY RUN}]"
     CLI = METHOD = "delete"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:DeleteResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.delete:delete_rows"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {
@@ -98,12 +118,15 @@ class Delete(Verb["DeleteResult"]):
 
 
 @verb
-class Truncate(Verb["DeleteResult"]):
+class Truncate(Verb["rows.DeleteResult"]):
     """Delete all rows; the table, its schema and its older versions stay."""
 
     SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:DeleteResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.delete:truncate_table"
     MUTATES = True
 
@@ -111,7 +134,7 @@ class Truncate(Verb["DeleteResult"]):
 
 
 @verb
-class Restore(Verb["RestoreResult"]):
+class Restore(Verb["rows.RestoreResult"]):
     """Make the table what it was at a version or moment, as a new version."""
 
     SQL = (
@@ -119,14 +142,20 @@ class Restore(Verb["RestoreResult"]):
         "(VERSION [AS OF] {version:int} | TIMESTAMP [AS OF] {timestamp:string})"
     )
     CLI = METHOD = "restore"
+<<<<<<< HEAD
     COLUMNS = "maintenance.rows:RestoreResult"
+=======
+>>>>>>> p2-verbs
     DOES = "maintenance.restore:restore_to_version"
     MUTATES = True
 
     version: int | None = parameter(default=None, doc="The version.", argument=True)
     timestamp: Any = parameter(default=None, doc="The moment, instead of a version.")
+<<<<<<< HEAD
 
     def apply(self, on: Target) -> RestoreResult:
         if self.version is None and self.timestamp is None:
             raise MaintenanceError("RESTORE needs a version or a moment", path=on.path)
         return super().apply(on)
+=======
+>>>>>>> p2-verbs

@@ -13,7 +13,6 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from indextables.splits.lookup.colindex.predicates import Nothing, Range, extract_indexable
 from like_truth import ESCAPES, PATTERNS, TEXTS, answers
 
 from indextables.errors import PlanningError
@@ -29,6 +28,7 @@ from indextables.native import _prune
 from indextables.planner.stages.partitions import PartitionColumn, partition_table, typed_values
 from indextables.planner.stages.ranges import ranges_of
 from indextables.planner.stages.verdict import CANNOT_MATCH, MUST_MATCH
+from indextables.splits.lookup.colindex.predicates import Nothing, Range, extract_indexable
 from indextables.table.snippets import matchers
 
 SCHEMA = pa.schema([("s", pa.string())])

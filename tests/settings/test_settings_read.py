@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from indextables.splits.lookup.colindex.opening import forget_indexes
 from settings_world import Far, files, memory, new_log, opened, settings, write
 
 from indextables.columnindex import using
@@ -23,6 +22,7 @@ from indextables.spark.driver.request import access
 from indextables.spark.driver.scan import Scan
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.source import PythonSource
+from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read.reader import forget_readers
 from indextables.storage import diskcache, pool
 from indextables.storage.base import open_store

@@ -13,17 +13,13 @@ from typing import Any
 from indextables.expr.infix import OLD_PREFIX, OPERATORS, Edit, edited, search_edits
 from indextables.expr.lexer import Token, tokenize
 from indextables.spark.sql.buckets import NAMES, called
-
-COMMANDS = (
-    "merge", "purge", "drop", "checkpoint", "compact", "truncate", "repair", "index", "describe",
-    "invalidate", "flush", "prewarm", "delete", "restore", "doctor", "alter", "create", "reindex",
-)  # fmt: skip
+from indextables.verbs import first_words
 
 
 def java_pattern() -> str:
     """A pattern for texts that may be ours; all others never leave the JVM."""
     blank = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-    commands = rf"^{blank}(?:{'|'.join(COMMANDS)})\b"
+    commands = rf"^{blank}(?:{'|'.join(first_words())})\b"
     calls = rf"\b(?:{OLD_PREFIX})?(?:{'|'.join(OPERATORS)})(?:all)?\b"
     return rf"{calls}|indextables_|{commands}"
 
