@@ -11,11 +11,7 @@ from typing import Any
 import click
 
 from indextables.cli.app import EXIT_DAMAGE, Context, cli
-<<<<<<< HEAD
-from indextables.cli.verbs import add_commands, group, result, run
-=======
 from indextables.cli.verbs import add_commands, group, listed, result, run
->>>>>>> p2-verbs
 from indextables.verbs.indexes import DescribeIndexes
 from indextables.verbs.looking import Doctor
 from indextables.verbs.splits import Delete, Truncate

@@ -1,21 +1,12 @@
 """What the verbs answer: typed rows, with the columns and types their commands promise.
 
 A result class is a frozen dataclass; ``COLUMNS``, the Arrow schema of the command's output, follows
-<<<<<<< HEAD
-from its fields. ``as_table`` turns rows into an Arrow table; nested results (``metrics``) are
-structs.
-=======
 from its fields. Nested results (``metrics``) are structs.
->>>>>>> p2-verbs
 """
 
 from __future__ import annotations
 
 import sys
-<<<<<<< HEAD
-from collections.abc import Sequence
-=======
->>>>>>> p2-verbs
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -24,11 +15,7 @@ import pyarrow as pa
 STRING, LONG, INT, DOUBLE, BOOL = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.bool_()
 MOMENT = pa.timestamp("us", "UTC")
 Int32: TypeAlias = int
-<<<<<<< HEAD
-TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL}
-=======
 TYPES = {"str": STRING, "int": LONG, "Int32": INT, "float": DOUBLE, "bool": BOOL, "moment": MOMENT}
->>>>>>> p2-verbs
 
 
 class Row:
@@ -38,24 +25,6 @@ class Row:
 
     def __init_subclass__(cls) -> None:
         cls.COLUMNS = columns_for(cls)
-<<<<<<< HEAD
-
-
-def columns_for(row: type, **others: pa.DataType) -> pa.Schema:
-    """An Arrow schema from the fields of a class; ``others`` are types Python does not tell."""
-    found = {}
-    for name, kind in row.__annotations__.items():
-        if "ClassVar" not in kind:
-            plain = kind.removesuffix(" | None")
-            found[name] = others.get(name) or TYPES.get(plain) or _struct(row, plain)
-    return columns_of(**found)
-
-
-def _struct(row: type, kind: str) -> pa.DataType:
-    return pa.struct(list(getattr(sys.modules[row.__module__], kind).COLUMNS))
-
-=======
->>>>>>> p2-verbs
 
 
 def columns_for(row: type, **others: pa.DataType) -> pa.Schema:

@@ -7,16 +7,9 @@ derived from the classes in ``REGISTRY``.
 from __future__ import annotations
 
 from indextables.verbs import caches, indexes, logs, looking, splits
-<<<<<<< HEAD
-from indextables.verbs.base import REGISTRY, Target, Verb, as_table, invoke, method
-
-__all__ = ["REGISTRY", "Target", "Verb", "as_table", "caches", "indexes", "invoke", "logs", "looking",
-           "method", "splits"]  # fmt: skip
-=======
 from indextables.verbs.base import REGISTRY, Target, Verb, as_table, first_words, invoke, method
 
 __all__ = [
     "REGISTRY", "Target", "Verb", "as_table", "caches", "first_words", "indexes", "invoke", "logs",
     "looking", "method", "splits",
 ]  # fmt: skip
->>>>>>> p2-verbs

@@ -3,13 +3,8 @@
 Its fields are its parameters, with their defaults and help. ``SQL`` is its grammar (see
 ``verbs.grammar``), ``CLI`` its name on the command line, ``METHOD`` its name on ``Table``; all
 three ways are derived from the class and none of them repeats it. ``apply`` does the work on a
-<<<<<<< HEAD
-``Target`` and returns a typed result, ``COLUMNS`` names the columns of its rows, and ``MUTATES``
-says whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
-=======
 ``Target`` and returns a typed result, whose class has the columns of its rows, and ``MUTATES`` says
 whether the protocol gate stands before it. Most verbs have no ``apply`` of their own: ``DOES``
->>>>>>> p2-verbs
 names the function that does the work, whose parameters are the verb's fields.
 
 The modules of this package import nothing heavy, since the command line reads them to start: what
@@ -100,12 +95,8 @@ class Verb(Generic[R]):
     SQL: ClassVar[str]
     CLI: ClassVar[str]
     METHOD: ClassVar[str]
-<<<<<<< HEAD
-    COLUMNS: ClassVar[str]
-=======
     COLUMNS: ClassVar[str] = ""
     """Where the columns are, if the result is no class of ``maintenance`` that has them."""
->>>>>>> p2-verbs
     DOES: ClassVar[str] = ""
     MUTATES: ClassVar[bool] = False
     BY_NAME: ClassVar[bool] = False
@@ -114,15 +105,6 @@ class Verb(Generic[R]):
     """What is said when a word of the grammar is missing, where the word alone says too little."""
 
     def apply(self, on: Target) -> R:
-<<<<<<< HEAD
-        """Do it: call the function ``DOES`` with the log and the fields."""
-        given: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        if given.get("spark") is None and "spark" in given:
-            given["spark"] = on.spark
-        if "run" in given:
-            given["run"] = given["run"] or on.runner(given.pop("spark"))
-        result: R = found(self.DOES)(on.log, **given)
-=======
         """Do it: call the function ``DOES`` with the log (or the settings) and the fields."""
         mine = dataclasses.fields(self)  # type: ignore[arg-type]
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in mine}
@@ -131,7 +113,6 @@ class Verb(Generic[R]):
         if "run" in given:
             given["run"] = given["run"] or on.runner(given.pop("spark"))
         result: R = found(self.DOES)(on.log if "{table" in self.SQL else on.config, **given)
->>>>>>> p2-verbs
         return result
 
     def gate(self, on: Target) -> None:
@@ -143,15 +124,10 @@ class Verb(Generic[R]):
     @classmethod
     def schema(cls) -> pa.Schema:
         """The columns of its rows."""
-<<<<<<< HEAD
-        columns = found(cls.COLUMNS)
-        return getattr(columns, "COLUMNS", columns)
-=======
         if cls.COLUMNS:
             return found(cls.COLUMNS)
         module, _, name = _return_type(cls).removeprefix("list[").removesuffix("]").partition(".")
         return found(f"maintenance.{module}:{name}").COLUMNS
->>>>>>> p2-verbs
 
     @classmethod
     def parameters(cls) -> Iterator[dataclasses.Field[Any]]:

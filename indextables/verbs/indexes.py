@@ -9,10 +9,7 @@ from indextables.verbs.base import Target, Verb, hidden, parameter, verb
 
 if TYPE_CHECKING:
     from indextables.columnindex.building import BuildRunner, IndexRow
-<<<<<<< HEAD
-=======
     from indextables.xref.builder import XRefBuildResult  # noqa: F401
->>>>>>> p2-verbs
 
 
 @verb

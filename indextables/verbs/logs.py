@@ -9,11 +9,7 @@ from indextables import maintenance
 from indextables.verbs.base import Target, Verb, parameter, verb
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from indextables.maintenance.rows import CheckpointResult, RepairResult
-=======
     from indextables.maintenance import properties, rows  # noqa: F401
->>>>>>> p2-verbs
 
 
 @verb
@@ -22,10 +18,6 @@ class Checkpoint(Verb["rows.CheckpointResult"]):
 
     SQL = "CHECKPOINT INDEXTABLES {table}"
     CLI = METHOD = "checkpoint"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:CheckpointResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.logwork:checkpoint"
     MUTATES = True
 
@@ -48,10 +40,6 @@ class TruncateTimeTravel(Verb["rows.TruncateResult"]):
 
     SQL = "TRUNCATE INDEXTABLES TIME TRAVEL {table} [{dry_run:DRY RUN}]"
     CLI, METHOD = "truncate-time-travel", "truncate_time_travel"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:TruncateResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.logwork:truncate_time_travel"
     MUTATES = True
 
@@ -84,10 +72,6 @@ class SetProperties(Verb["properties.PropertiesResult"]):
 
     SQL = "ALTER TABLE {table} SET TBLPROPERTIES {properties:pairs}"
     CLI, METHOD = "properties set", "set_properties"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.properties:PropertiesResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.properties:set_properties"
     MUTATES = BY_NAME = True
 
@@ -100,10 +84,6 @@ class UnsetProperties(Verb["properties.PropertiesResult"]):
 
     SQL = "ALTER TABLE {table} UNSET TBLPROPERTIES [IF EXISTS] {names:names}"
     CLI, METHOD = "properties unset", "unset_properties"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.properties:PropertiesResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.properties:unset_properties"
     MUTATES = BY_NAME = True
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
-from indextables.verbs.base import Target, Verb, parameter, verb
-=======
 from indextables.verbs.base import Verb, hidden, parameter, verb
->>>>>>> p2-verbs
 
 if TYPE_CHECKING:
     import pyarrow as pa  # noqa: F401
 
-<<<<<<< HEAD
-=======
     from indextables.maintenance import coverage, describe, rows  # noqa: F401
 
->>>>>>> p2-verbs
 
 @verb
 class DescribeState(Verb["rows.StateResult"]):
@@ -25,10 +18,6 @@ class DescribeState(Verb["rows.StateResult"]):
 
     SQL = "DESCRIBE INDEXTABLES STATE {table}"
     CLI, METHOD = "state", "describe_state"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:StateResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.logwork:describe_state"
 
 
@@ -78,10 +67,6 @@ class DescribeStatsCoverage(Verb["list[coverage.StatsCoverage]"]):
 
     SQL = "DESCRIBE INDEXTABLES STATS COVERAGE {table}"
     CLI, METHOD = "stats", "stats_coverage"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.coverage:StatsCoverage"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.coverage:stats_coverage"
 
 
@@ -111,10 +96,6 @@ class Doctor(Verb["list[rows.Finding]"]):
 
     SQL = "DOCTOR [INDEXTABLES] {table}"
     CLI = METHOD = "doctor"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:Finding"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.checkup:doctor"
 
     checksums: bool = parameter(default=True, doc="Read every byte of every split.")

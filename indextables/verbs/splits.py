@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-<<<<<<< HEAD
-from indextables.errors import MaintenanceError
-from indextables.verbs.base import Target, Verb, hidden, parameter, verb
-=======
 from indextables.verbs.base import Verb, hidden, parameter, verb
->>>>>>> p2-verbs
 
 if TYPE_CHECKING:
     from indextables.config import Config
     from indextables.maintenance import rows  # noqa: F401
     from indextables.maintenance.rewrite import Runner
-<<<<<<< HEAD
-    from indextables.maintenance.rows import (
-        RestoreResult,
-    )
-=======
->>>>>>> p2-verbs
 
 
 @verb
@@ -34,10 +23,6 @@ class MergeSplits(Verb["rows.MergeResult"]):
         "[MAX SOURCE SPLITS PER MERGE {max_source_splits:int}] [{precommit:PRECOMMIT}]"
     )
     CLI = METHOD = "merge"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:MergeResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.merge:merge_splits"
     MUTATES = True
 
@@ -60,10 +45,6 @@ class Purge(Verb["rows.PurgeResult"]):
         "[TRANSACTION LOG RETENTION {log_retention_hours:hours}] [{dry_run:DRY RUN}]"
     )
     CLI = METHOD = "purge"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:PurgeResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.purging:purge"
     MUTATES = True
 
@@ -80,10 +61,6 @@ class DropPartitions(Verb["rows.DropResult"]):
 
     SQL = "DROP INDEXTABLES PARTITIONS FROM {table} WHERE {where:predicate}"
     CLI, METHOD = "drop-partitions", "drop_partitions"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:DropResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.drop:drop_partitions"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "DROP PARTITIONS needs WHERE"}
@@ -100,10 +77,6 @@ class Delete(Verb["rows.DeleteResult"]):
 
     SQL = "DELETE FROM {table:path} WHERE {where:predicate} [{dry_run:DRY RUN}]"
     CLI = METHOD = "delete"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:DeleteResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.delete:delete_rows"
     MUTATES = True
     NEEDS: ClassVar[Mapping[str, str]] = {
@@ -123,10 +96,6 @@ class Truncate(Verb["rows.DeleteResult"]):
 
     SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:DeleteResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.delete:truncate_table"
     MUTATES = True
 
@@ -142,20 +111,8 @@ class Restore(Verb["rows.RestoreResult"]):
         "(VERSION [AS OF] {version:int} | TIMESTAMP [AS OF] {timestamp:string})"
     )
     CLI = METHOD = "restore"
-<<<<<<< HEAD
-    COLUMNS = "maintenance.rows:RestoreResult"
-=======
->>>>>>> p2-verbs
     DOES = "maintenance.restore:restore_to_version"
     MUTATES = True
 
     version: int | None = parameter(default=None, doc="The version.", argument=True)
     timestamp: Any = parameter(default=None, doc="The moment, instead of a version.")
-<<<<<<< HEAD
-
-    def apply(self, on: Target) -> RestoreResult:
-        if self.version is None and self.timestamp is None:
-            raise MaintenanceError("RESTORE needs a version or a moment", path=on.path)
-        return super().apply(on)
-=======
->>>>>>> p2-verbs
