@@ -1,4 +1,4 @@
-"""Column indexes: from a value to row numbers, chosen by what they save."""
+"""Column indexes, from a value to row numbers. Decides their format and when a read uses them."""
 
 from indextables.columnindex.building import IndexRow, build_member, build_on_spark
 from indextables.columnindex.index import ColumnIndex

@@ -7,6 +7,7 @@ at. Words with a special meaning belong in ``docs/glossary.md``.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -106,3 +107,10 @@ def test_the_first_screen_shows_measured_figures() -> None:
         )
     assert "illustration" in screen.partition("funnel.svg")[2]
     assert "invented" in screen.partition("funnel.svg")[2]
+
+
+def test_every_folder_says_what_it_decides() -> None:
+    for file in sorted((ROOT / "indextables").rglob("__init__.py")):
+        doc = ast.get_docstring(ast.parse(file.read_text("utf-8")))
+        assert doc, f"{file.relative_to(ROOT)} has no docstring"
+        assert not WORDS.findall(prose(doc)), file.relative_to(ROOT)
