@@ -1,1 +1,1 @@
-"""The vocabulary of questions: filters, predicates, the query AST, and what they mean."""
+"""Filters and search strings. Decides what they mean: parsing, binding, evaluation, analyzers."""

@@ -1,4 +1,4 @@
-"""Maintenance: one function per verb, each returning typed rows."""
+"""Maintenance commands, one function each. Decides what merge, purge, delete, repair ... do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled kernels of ``pyx/``: hashing, Binary Fuse filters, bundles, decoders."""
+"""The compiled kernels of ``pyx/``: hashing, Binary Fuse filters, bundles, decoders, pruning."""
 
 from indextables.native._bundle import Bundle, BundleWriter, write_bundle
 from indextables.native._crc32c import crc32c

@@ -1,4 +1,4 @@
-"""From filters to the fewest splits: partitions, bounds, cross-references, tasks, explanations."""
+"""Planning. Decides which splits a query has to read, in which tasks, and can say why."""
 
 from __future__ import annotations
 

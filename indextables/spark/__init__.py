@@ -1,4 +1,4 @@
-"""Spark: a data source with everything a JVM source gets, from a pip install."""
+"""The Spark data source. Decides what Spark may push down and how its tasks read and write."""
 
 from __future__ import annotations
 

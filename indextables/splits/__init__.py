@@ -1,1 +1,1 @@
-"""Splits: one immutable file each, with an index to search and columns to read."""
+"""One split: an immutable file with rows and an index. Decides how it is written and read."""

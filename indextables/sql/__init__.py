@@ -1,6 +1,7 @@
-"""Our commands as SQL text: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ...
+"""SQL commands: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ...
 
-The module is callable: ``indextables.sql(spark, text)`` is ``indextables.sql.run(spark, text)``.
+Decides which statements are commands of this package, and which function runs each of them. The
+module is callable: ``indextables.sql(spark, text)`` is ``indextables.sql.run(spark, text)``.
 """
 
 from __future__ import annotations

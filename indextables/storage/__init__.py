@@ -1,4 +1,4 @@
-"""Stores behind one interface: local folders, memory, S3, GCS, Azure."""
+"""Object stores behind one interface. Decides how bytes are read, created, listed and deleted."""
 
 from indextables.storage.base import (
     Capabilities,

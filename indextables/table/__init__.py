@@ -1,4 +1,4 @@
-"""The Spark-free table: open, write, scan, count, search, history."""
+"""Tables without Spark. Decides how ``Table`` opens, writes, scans, counts and searches."""
 
 from indextables.table.table import Table, open_table
 from indextables.table.write import write_table

@@ -1,4 +1,4 @@
-"""Cross-references: which splits hold a term, known before any of them is opened."""
+"""Cross-references. Decides which splits certainly do not hold a term, before they are opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The actions of the log as data, and their bytes: what every version file says."""
+"""Actions, the lines of the log. Decides their fields, their bytes and the protocol they need."""
 
 from indextables.log.actions.types import (
     ACTION_TYPES,

@@ -1,1 +1,1 @@
-"""A version written whole: JSON parts, or an Avro state of manifests."""
+"""Checkpoints. Decides when and how a whole version is written: JSON, or Avro with manifests."""

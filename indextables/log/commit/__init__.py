@@ -1,1 +1,1 @@
-"""From a transaction to a version file, against other writers."""
+"""Commits. Decides whether a transaction conflicts with others, and creates its version file."""

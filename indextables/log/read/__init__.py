@@ -1,1 +1,1 @@
-"""From log files to a snapshot: listing, replay, columns of file entries, history, caches."""
+"""Reading the log. Decides which files make up a version; snapshots, history and caches."""

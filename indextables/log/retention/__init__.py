@@ -1,1 +1,1 @@
-"""Which files of a log nobody needs any more, and deleting them."""
+"""Retention. Decides which log files and data files are no longer needed, and deletes them."""

@@ -1,4 +1,4 @@
-"""A plan told to people and programs: text, JSON, a page, and why a split was kept."""
+"""Explaining a plan as text, JSON or HTML, and why one split was kept or dropped."""
 
 from indextables.planner.explain.text import explain
 

@@ -1,1 +1,1 @@
-"""The stages of pruning, each from a predicate and a snapshot to a verdict per split."""
+"""The pruning stages. Each decides a verdict for every split, from a predicate and a snapshot."""

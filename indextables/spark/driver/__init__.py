@@ -1,1 +1,1 @@
-"""What runs in Spark's driver: the session, planning, writing, answers to the Java side."""
+"""Code that runs in the Spark driver: session, planning, writing, answers to the Java classes."""

@@ -1,1 +1,1 @@
-"""Our additions to Spark SQL: operators and functions."""
+"""Additions to Spark SQL. Decides how search operators and bucket functions are rewritten."""

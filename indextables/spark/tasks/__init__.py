@@ -1,1 +1,1 @@
-"""What runs in Spark's tasks: reading splits, partial aggregates, computed columns."""
+"""Code that runs in Spark tasks: reading splits, partial aggregates, computed columns."""

@@ -1,1 +1,1 @@
-"""What a split is made of: container, footer, members, fields, partition values."""
+"""The container of a split. Decides its footer, its members and how each column is indexed."""

@@ -1,1 +1,1 @@
-"""From a predicate to row numbers: index terms, hash tables, codes, zones."""
+"""Finding rows in a split. Decides how a predicate becomes row numbers: terms, codes, zones."""

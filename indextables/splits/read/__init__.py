@@ -1,1 +1,1 @@
-"""One split open for reading: bytes, rows, counts, aggregates."""
+"""Reading one split. Decides between index and scan; rows, counts and aggregates."""

@@ -1,1 +1,1 @@
-"""Arrow batches to splits: indexes, statistics, rows, upload."""
+"""Writing splits from Arrow batches. Decides when a split is full and what it contains."""
