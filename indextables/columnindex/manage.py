@@ -385,15 +385,10 @@ def _required_index(
 def prune_stale_indexes(log: TransactionLog) -> int:
     """Delete index files whose split or definition is gone; returns how many."""
     snapshot = log.snapshot()
-    wanted = {
-        sidecar_path(definition.id, add.path)
-        for definition in snapshot.indexes.definitions.values()
-        for add in snapshot.files()
-    }
-    files = snapshot.indexes.files
-    places = snapshot.indices_of([split for _, split in files]).tolist()
-    named = zip(files.values(), places, strict=True)
-    wanted.update(file.path for file, place in named if place >= 0)
+    live = {add.path for add in snapshot.files()}
+    definitions = snapshot.indexes.definitions.values()
+    wanted = {sidecar_path(definition.id, path) for definition in definitions for path in live}
+    wanted.update(f.path for f in snapshot.indexes.files.values() if f.split in live)
     there = (o.path for o in log.store.list(DIRECTORY, recursive=True))
     stale, _ = sift(Kind.SIDECAR, there, Live(wanted))
     delete(log.store, Kind.SIDECAR, stale, Live(wanted))
