@@ -65,6 +65,19 @@ def test_every_setting_is_read(setting: Setting) -> None:
     assert is_read(setting), f"nothing reads {setting.full_key}: let it act, or mark it inert"
 
 
+def test_a_key_that_is_only_mentioned_is_not_read() -> None:
+    """Neither a hint, nor a docstring, nor a key that is set counts."""
+    tree = ast.parse('''
+"""About made.up.key."""
+HINT = "raise spark.indextables.made.up.key"
+config.updated({"made.up.key": 1})
+''')
+    assert "made.up.key" not in set(_texts(tree))
+    assert "made.up.key" in set(_texts(ast.parse('config["made.up.key"]')))
+    assert not is_read(Setting("made.up.key", "int", 1, "Never read."))
+    assert not is_read(Setting("made.up.*", "str", None, "Never read."))
+
+
 @pytest.mark.parametrize("setting", INERT, ids=lambda s: s.key)
 def test_what_has_no_effect_is_read_by_nothing_and_says_so(setting: Setting) -> None:
     assert not is_read(setting), f"{setting.full_key} acts: it is not inert"
