@@ -15,7 +15,7 @@ from typing import Any
 from indextables.errors import IndexTablesError
 from indextables.spark.sql.rewrite import java_pattern
 
-SOURCES = Path(__file__).parent / "java"
+SOURCES = Path(__file__).parents[1] / "java"
 CATALOG = "indextables"
 _MARK = "indextables.shim.classes"
 
