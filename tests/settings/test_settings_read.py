@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from settings_world import Far, files, memory, new_log, opened, settings, write
 
-from indextables.columnindex import using
 from indextables.errors import ConfigError, IndexTablesError, StorageError, UnsupportedStoreError
 from indextables.log.log import TransactionLog
 from indextables.log.read import cache
@@ -22,6 +21,7 @@ from indextables.spark.driver.request import access
 from indextables.spark.driver.scan import Scan
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.source import PythonSource
+from indextables.splits.lookup.colindex.index import ColumnIndex
 from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read.reader import forget_readers
 from indextables.storage import diskcache, pool
@@ -237,13 +237,13 @@ def test_column_index_block_size(tmp_path: Path) -> None:
 def test_column_index_in_batch_size(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``columnIndex.inBatchSize``: values looked up at once, the same rows."""
     seen: list[int] = []
-    real = using.ColumnIndex.lookup
+    real = ColumnIndex.lookup
 
     def noted(self: Any, predicate: Any, batch: int = 0) -> Any:
         seen.append(batch)
         return real(self, predicate, batch)
 
-    monkeypatch.setattr(using.ColumnIndex, "lookup", noted)
+    monkeypatch.setattr(ColumnIndex, "lookup", noted)
     where = "n IN (1, 2, 3, 11, 12, 13)"
     _, table = far(indexed, columnIndex__inBatchSize=2)
     assert table.to_arrow(where=where).num_rows == 6
