@@ -255,7 +255,7 @@ def probe_bucket(
     cdef Cursor one
     cdef bint is_bitmap = False
     cdef int64_t key, count
-    cdef uint64_t skip
+    cdef uint64_t _skip
     cdef uint32_t kind, split = 0
     cdef uint32_t[::1] ids
     _check_arguments(bits, splits)
@@ -276,7 +276,7 @@ def probe_bucket(
         return b.codes[key - ranks.plain], found, -1
     if kind == EVERYWHERE:
         return b.codes[key - ranks.plain], None, -1
-    for skip in range(ranks.listed + 1):
+    for _skip in range(ranks.listed + 1):
         _next_list(&b.lists, &one, &is_bitmap)
     count = _count(&one, is_bitmap, splits)
     found = np.empty(count, np.uint32)

@@ -168,6 +168,6 @@ def test_arrays_of_different_lengths_are_not_written() -> None:
         encode_bucket(remainders, codes[:1], offsets, ids, blocks, 8, 4, 4)
     with pytest.raises(ValueError, match="offsets"):
         encode_bucket(remainders, codes, offsets, ids[:1], blocks, 8, 4, 4)
+    bent = np.array([0, 3, 2], np.int64)
     with pytest.raises(ValueError, match="fall"):
-        bent = np.array([0, 3, 2], np.int64)
         encode_bucket(remainders, codes, bent, ids, blocks, 8, 4, 4)
