@@ -10,6 +10,7 @@ from indextables.maintenance.rows import INT, LONG, STRING, columns_of
 from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.xref import build
 from indextables.xref.builder import Gather, as_rows
+from indextables.xref.keymaps.build import update_keymaps
 from indextables.xref.sources import gathered
 
 XREF_COLUMNS = columns_of(
@@ -55,6 +56,8 @@ def index_cross_references(
         config=config,
         gather=_on_spark(log, spark),
     )
+    if not dry_run:
+        update_keymaps(log, config)
     return as_rows(results)
 
 

@@ -21,6 +21,7 @@ from indextables.errors import CorruptFileError
 from indextables.log.actions import fields as f
 from indextables.log.actions.fields import NULL_PARTITION, Field
 from indextables.log.actions.index_actions import DefineIndex, DropIndex, IndexBlocks, IndexFile
+from indextables.log.actions.keymap_actions import AddKeyMap, RemoveKeyMap
 from indextables.log.actions.spelled import Spelled, UnknownActions
 
 __all__ = [
@@ -346,6 +347,8 @@ Action: TypeAlias = (
     | DefineIndex
     | IndexBlocks
     | DropIndex
+    | AddKeyMap
+    | RemoveKeyMap
     | Txn
     | CommitInfo
     | UnknownActions
@@ -364,6 +367,8 @@ ACTION_TYPES: Mapping[str, type[Spelled]] = {
         DefineIndex,
         IndexBlocks,
         DropIndex,
+        AddKeyMap,
+        RemoveKeyMap,
         Txn,
         CommitInfo,
     )

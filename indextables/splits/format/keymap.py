@@ -33,7 +33,7 @@ from indextables.errors import CorruptFileError
 from indextables.expr.keys import HASH_KIND
 from indextables.native._crc32c import crc32c
 from indextables.native._keymap import decode_bucket, encode_bucket, probe_bucket
-from indextables.splits.format.keysets import EMPTY, MOST_BITS, KeySet, merged
+from indextables.splits.format.keysets import EMPTY, MOST_BITS, KeySet
 
 MAGIC = b"ITXKMAP1"
 END = b"KMAPEND1"
@@ -77,6 +77,11 @@ class Kinds:
                 else:
                     runs.append((at, count))
         return cls(tuple(texts), tuple(runs))
+
+    def chosen(self, keep: NDArray[np.bool_]) -> Kinds:
+        """Those of some of the splits."""
+        runs = [(int(n), 1) for n in self.numbers()[keep]]
+        return Kinds.joined([Kinds(self.texts, tuple(runs))])
 
     def numbers(self) -> NDArray[np.int32]:
         """The number of each split's mapping."""
@@ -290,6 +295,3 @@ def _paths(packed: bytes) -> tuple[str, ...]:
         raise ValueError("too many paths for their bytes")
     text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=most)
     return tuple(text.decode().split("\n")) if text else ()
-
-
-__all__ = ["KeyMap", "KeyMapWriter", "KeySet", "Kinds", "merged", "open_keymap", "write_split_keys"]

@@ -130,6 +130,23 @@ def merged(parts: Sequence[tuple[KeySet, int, int]], cut: Sequence[int] = ()) ->
     )
 
 
+def retained(keys: KeySet, splits: int, keep: NDArray[np.bool_]) -> KeySet:
+    """The keys of the splits to keep, which are numbered anew; the others' keys go.
+
+    Of a key that loses splits it is no longer known how many documents hold it.
+    """
+    offsets, ids = _named(keys, 0, splits)
+    mask = keep[ids]
+    ends = np.concatenate([[0], np.cumsum(mask)])[offsets]
+    counts = np.diff(ends)
+    stay = counts > 0
+    codes = np.where(counts == np.diff(offsets), keys.codes, 0).astype(np.uint8)
+    numbers = (np.cumsum(keep) - 1).astype(np.uint32)
+    starts = np.zeros(int(stay.sum()) + 1, np.int64)
+    np.cumsum(counts[stay], out=starts[1:])
+    return KeySet(keys.hashes[stay], codes[stay], starts, numbers[ids[mask]], keys.blocks[stay])
+
+
 def _joined(
     parts: Sequence[tuple[KeySet, int, int]], order: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:

@@ -16,8 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from indextables.splits.format.keymap import KeyMap, KeyMapWriter, Kinds, ReadRange, bucket_bits_for
-from indextables.splits.format.keysets import MOST_BITS, KeySet, merged
+from indextables.splits.format.keysets import KeySet, merged, retained
 
 STRIDE_BYTES = 32 << 20
 SPARE_BITS = 16
@@ -31,12 +34,26 @@ class Source:
     map: KeyMap
     read: ReadRange
     paths: tuple[str, ...]
+    keep: NDArray[np.bool_] | None = None
+    """The splits that go into the joined map; ``None``: all."""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The paths that go into the joined map."""
+        if self.keep is None:
+            return self.paths
+        return tuple(path for path, keep in zip(self.paths, self.keep, strict=True) if keep)
+
+    @property
+    def kinds(self) -> Kinds:
+        kinds = self.map.kinds
+        return kinds if self.keep is None else kinds.chosen(self.keep)
 
 
 def join(sources: Sequence[Source], write: Callable[[Any], Any], **header: Any) -> int:
     """Write the map of all sources; the size of the file."""
-    kinds = Kinds.joined([source.map.kinds for source in sources])
-    paths = [path for source in sources for path in source.paths]
+    kinds = Kinds.joined([source.kinds for source in sources])
+    paths = [path for source in sources for path in source.kept]
     bits = _bits(sources)
     writer = KeyMapWriter(
         write,
@@ -70,8 +87,9 @@ def _strides(
     for stride in range(1 << stride_bits):
         parts, base = [], 0
         for reader, source in zip(readers, sources, strict=True):
-            parts.append((reader.keys(stride), base, source.map.splits))
-            base += source.map.splits
+            number = len(source.kept)
+            parts.append((reader.keys(stride), base, number))
+            base += number
         yield merged(parts, cuts), stride * buckets, (stride + 1) * buckets
 
 
@@ -85,16 +103,15 @@ class _Reader:
 
     def keys(self, stride: int) -> KeySet:
         map_, more = self._source.map, self._source.map.bucket_bits - self._bits
-        first, end = (stride << more, (stride + 1) << more) if more >= 0 else (0, 0)
-        if more < 0:
-            first = stride >> -more
-            end = first + 1
+        if more >= 0:
+            first, end = stride << more, (stride + 1) << more
+        else:
+            first, end = stride >> -more, (stride >> -more) + 1
         if self._held is None or self._held[0] != (first, end):
             low, high = int(map_.edges[first]), int(map_.edges[end])
             raw = self._source.read(low, high)
             self._held = ((first, end), map_.decode(raw, first, end))
         width = 1 << (map_.bits - self._bits)
-        return self._held[1].part(stride * width, (stride + 1) * width)
-
-
-__all__ = ["MOST_BITS", "Source", "join"]
+        keys = self._held[1].part(stride * width, (stride + 1) * width)
+        keep = self._source.keep
+        return keys if keep is None else retained(keys, map_.splits, keep)

@@ -1,0 +1,343 @@
+"""Key maps of tables: built by commits, joined by levels, never changing an answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import indextables
+from indextables.config import Config
+from indextables.log.log import TransactionLog
+from indextables.maintenance import checkpoint, delete_rows, merge_splits, purge
+from indextables.maintenance.merge_plan import SMALLEST_TARGET
+from indextables.planner import Planner
+from indextables.splits.format.keymap import KeyMap
+from indextables.splits.read.source import SplitSource
+from indextables.xref.keymaps import build as building
+from indextables.xref.keymaps.build import KeyMapBuilder
+from indextables.xref.keymaps.catalog import OPEN, Catalog, places_of
+from indextables.xref.keymaps.levels import Run, level_of, next_step
+from indextables.xref.keymaps.router import KeyMapRouter
+from indextables.xref.router import RouteResult
+
+ON = {
+    "xref.keymap.enabled": True,
+    "xref.keymap.fanOut": 4,
+    "xref.autoIndex.enabled": False,
+    "xref.query.minSplitsForXRef": 1,
+}
+ANY_RETENTION = {"purge.retentionCheckEnabled": False}
+WORDS = ["red", "green", "blue", "black", "white"]
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    OPEN.clear()
+    building._keyless.clear()
+    yield
+    OPEN.clear()
+    building._keyless.clear()
+
+
+def rows(first: int, count: int, rng: random.Random) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table(
+        {
+            "id": [f"id-{i}" for i in ids],
+            "n": [i % 17 for i in ids],
+            "kind": [rng.choice("abc") for _ in ids],
+            "txt": [f"{rng.choice(WORDS)} w{i % 97}" for i in ids],
+            "f": [i / 4 for i in ids],
+        }
+    )
+
+
+def append(path: str, first: int, count: int, rng: random.Random, **more: Any) -> None:
+    options = {f"spark.indextables.{k}": str(v) for k, v in {**ON, **more}.items()}
+    data = rows(first, count, rng)
+    indextables.write(data, path, text=["txt"], rows_per_split=10, options=options)
+
+
+def log_of(path: str) -> TransactionLog:
+    return TransactionLog.open(path, config=Config(ON))
+
+
+def maps_of(log: TransactionLog) -> list[KeyMap]:
+    catalog = Catalog(log.store, 1 << 30)
+    return [catalog.open(action) for action in log.snapshot().keymaps]
+
+
+def covered(log: TransactionLog) -> list[str]:
+    return sorted(path for found in maps_of(log) for path in found.paths)
+
+
+def paths(log: TransactionLog) -> list[str]:
+    return sorted(log.snapshot().paths.to_pylist())
+
+
+def routed(log: TransactionLog, where: str) -> RouteResult:
+    """The router's answer over all splits, whatever their statistics say."""
+    snapshot = log.snapshot()
+    predicate = Planner(snapshot, config=Config(ON)).bind(where)
+    router = KeyMapRouter(log.store, Config(ON))
+    return router.route(snapshot, np.arange(snapshot.num_files), predicate)
+
+
+def kept(log: TransactionLog, where: str) -> int:
+    return int(routed(log, where).keep.sum())
+
+
+def test_a_table_written_without_the_setting_has_no_key_maps(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 100, rng, **{"xref.keymap.enabled": False})
+    assert log_of(path).snapshot().keymaps == ()
+    assert not (tmp_path / "t" / "_keymap").exists()
+
+
+def test_a_commit_covers_its_splits_and_a_needle_is_found_in_one(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 200, rng)
+    log = log_of(path)
+    assert covered(log) == paths(log)
+    assert len(log.snapshot().keymaps) == 1
+    assert kept(log, "id = 'id-137'") == 1
+    assert kept(log, "id = 'nobody'") == 0
+    assert kept(log, "id IN ('id-3', 'id-190')") == 2
+    assert kept(log, "id = 'id-3' AND id = 'id-190'") == 0
+    assert kept(log, "id = 'id-3' OR n > 3") == 20
+
+
+def test_a_column_without_keys_stays_undecided(tmp_path: Path, rng: random.Random) -> None:
+    """Floats are left out: the answer must be "perhaps", not "absent"."""
+    path = str(tmp_path / "t")
+    append(path, 0, 50, rng)
+    log = log_of(path)
+    result = routed(log, "f = 2.25")
+    assert result.keep.all()
+    assert result.report.unevaluated
+
+
+def test_appending_reads_the_new_splits_and_no_other(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 300, rng)
+    old = set(paths(log_of(path)))
+    opened: list[str] = []
+    plain = SplitSource.fetch
+
+    def fetch(self: SplitSource, name: str) -> Any:
+        opened.append(self.path)
+        return plain(self, name)
+
+    monkeypatch.setattr(SplitSource, "fetch", fetch)
+    append(path, 300, 20, rng)
+    assert len(opened) == 2
+    assert not old.intersection(opened)
+    assert covered(log_of(path)) == paths(log_of(path))
+
+
+def test_levels_keep_the_number_of_maps_small(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    for i in range(21):
+        append(path, 10 * i, 10, rng)
+    log = log_of(path)
+    assert covered(log) == paths(log)
+    sizes = sorted(found.splits for found in maps_of(log))
+    assert sum(sizes) == 21
+    assert len(sizes) <= 2 * 3 + 1
+    assert kept(log, "id = 'id-77'") == 1
+
+
+def test_levels() -> None:
+    assert [level_of(n, 4) for n in (1, 3, 4, 15, 16, 64)] == [0, 0, 1, 1, 2, 3]
+    runs = [Run(f"r{i}", 10, 1, 1) for i in range(4)]
+    assert next_step(runs[:3], 4, 1000) is None
+    step = next_step(runs, 4, 1000)
+    assert step is not None
+    assert len(step.sources) == 4
+    assert next_step(runs, 4, 10) is None
+    stale = Run("s", 10, 9, 4)
+    step = next_step([*runs, stale], 4, 1000)
+    assert step is not None
+    assert step.sources == (stale,)
+
+
+def test_a_missing_or_damaged_map_covers_nothing_and_is_made_anew(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 100, rng)
+    append(path, 100, 100, rng)
+    log = log_of(path)
+    first, second = (tmp_path / "t" / a.path for a in log.snapshot().keymaps)
+    first.unlink()
+    raw = bytearray(second.read_bytes())
+    raw[-60] ^= 4
+    second.write_bytes(raw)
+    OPEN.clear()
+    assert kept(log, "id = 'id-137'") > 1
+    assert indextables.open(path).to_arrow(where="id = 'id-137'").num_rows == 1
+    done = KeyMapBuilder(log, Config(ON)).update()
+    assert [built.action for built in done] == ["retired", "retired", "created"]
+    assert covered(log) == paths(log)
+    assert kept(log, "id = 'id-137'") == 1
+
+
+def test_a_damaged_bucket_is_noticed_when_it_is_read(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 100, rng)
+    log = log_of(path)
+    file = tmp_path / "t" / log.snapshot().keymaps[0].path
+    raw = bytearray(file.read_bytes())
+    raw[40] ^= 1
+    file.write_bytes(raw)
+    result = routed(log, "id = 'id-37'")
+    assert result.keep.all()
+    assert result.report.covered == 0
+    assert "checksum" in result.report.detail
+
+
+def test_splits_without_keys_stay_uncovered_and_are_opened_once(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 50, rng, **{"xref.keymap.enabled": False})
+    old = paths(log_of(path))
+    append(path, 50, 50, rng)
+    log = log_of(path)
+    assert covered(log) == sorted(set(paths(log)) - set(old))
+    assert kept(log, "id = 'id-77'") == 1 + len(old)
+    assert building._keyless[log.table_id] == set(old)
+
+
+def test_merge_gives_new_maps_and_drops_the_dead(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    for i in range(6):
+        append(path, 20 * i, 20, rng)
+    log = log_of(path)
+    merge_splits(log, target_size=1 << 30, config=Config(ON))
+    assert log.snapshot().num_files == 1
+    assert covered(log) == paths(log)
+    assert kept(log, "id = 'id-77'") == 1
+    assert kept(log, "id = 'nobody'") == 0
+
+
+def test_purge_deletes_retired_maps_and_keeps_live_ones(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    for i in range(9):
+        append(path, 10 * i, 10, rng)
+    log = log_of(path)
+    folder = tmp_path / "t" / "_keymap"
+    live = {action.path for action in log.snapshot().keymaps}
+    on_disk = {str(p.relative_to(tmp_path / "t")) for p in folder.rglob("*.kmap")}
+    assert live < on_disk
+    config = Config({**ON, **ANY_RETENTION})
+    log.cleanup(retention_ms=-1)
+    purge(log, older_than_hours=0, log_retention_hours=0, config=config)
+    on_disk = {str(p.relative_to(tmp_path / "t")) for p in folder.rglob("*.kmap")}
+    assert live == on_disk
+    assert kept(log, "id = 'id-77'") == 1
+
+
+def test_checkpoints_carry_key_maps(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    for i in range(3):
+        append(path, 10 * i, 10, rng)
+    before = log_of(path).snapshot().keymaps
+    checkpoint(log_of(path))
+    log = TransactionLog.open(path)
+    log.invalidate_cache()
+    assert log.snapshot().keymaps == before
+    assert len(before) == 3
+
+
+def question(rng: random.Random, top: int) -> str:
+    def leaf() -> str:
+        return rng.choice(
+            [
+                f"id = 'id-{rng.randrange(top + 30)}'",
+                f"n = {rng.randrange(20)}",
+                f"kind = '{rng.choice('abcd')}'",
+                f"txt indexquery '{rng.choice(WORDS)}'",
+                f"txt indexquery 'w{rng.randrange(110)} AND {rng.choice(WORDS)}'",
+                f"id IN ('id-{rng.randrange(top)}', 'id-{rng.randrange(top)}', 'x')",
+                f"n > {rng.randrange(17)}",
+                f"f = {rng.randrange(top)}",
+                f"NOT (id = 'id-{rng.randrange(top)}')",
+            ]
+        )
+
+    parts = [leaf() for _ in range(rng.randrange(1, 4))]
+    return f" {rng.choice(['AND', 'OR'])} ".join(f"({part})" for part in parts)
+
+
+def same_answers(path: str, rng: random.Random, top: int) -> None:
+    """Ask with and without key maps."""
+    on = indextables.open(path, options=_options(ON))
+    off = indextables.open(path, options=_options({"xref.query.enabled": False}))
+    for _ in range(12):
+        where = question(rng, top)
+        with_maps = sorted(on.to_arrow(columns=["id"], where=where)["id"].to_pylist())
+        without = sorted(off.to_arrow(columns=["id"], where=where)["id"].to_pylist())
+        assert with_maps == without, where
+
+
+def _options(settings: dict[str, Any]) -> dict[str, str]:
+    return {f"spark.indextables.{key}": str(value) for key, value in settings.items()}
+
+
+def damage(folder: Path, rng: random.Random) -> None:
+    files = sorted(folder.rglob("*.kmap"))
+    if not files:
+        return
+    file = rng.choice(files)
+    raw = bytearray(file.read_bytes())
+    raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+    file.write_bytes(raw)
+    OPEN.clear()
+
+
+def test_answers_are_the_same_after_anything(tmp_path: Path, rng: random.Random) -> None:
+    """Appends, deletes, merges, purges and damage in any order change no answer."""
+    path = str(tmp_path / "t")
+    top = 60
+    append(path, 0, top, rng)
+    assert kept(log_of(path), "id = 'id-7'") == 1
+    steps = ["append", "append", "old", "delete", "merge", "purge", "damage"]
+    for step in rng.sample(steps, len(steps)):
+        log = log_of(path)
+        if step in ("append", "old"):
+            append(path, top, 30, rng, **{"xref.keymap.enabled": step == "append"})
+            top += 30
+        elif step == "delete":
+            delete_rows(log, f"n = {rng.randrange(17)}")
+        elif step == "merge":
+            merge_splits(log, target_size=SMALLEST_TARGET, config=Config(ON))
+        elif step == "purge":
+            purge(
+                log, older_than_hours=0, config=Config({**ON, "purge.retentionCheckEnabled": False})
+            )
+        else:
+            damage(tmp_path / "t" / "_keymap", rng)
+        same_answers(path, rng, top)
+
+
+def test_places_follow_the_snapshot(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 50, rng)
+    log = log_of(path)
+    (found,) = maps_of(log)
+    snapshot = log.snapshot()
+    names = snapshot.paths.to_pylist()
+    assert [names[i] for i in places_of(snapshot, found)] == list(found.paths)
