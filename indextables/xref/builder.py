@@ -66,7 +66,7 @@ class XRefBuildManager:
         """What a build of this snapshot would do."""
         return evaluate_xref_rebuild(
             snapshot.xrefs,
-            snapshot.files(),
+            snapshot,
             max_source_splits=self.config["xref.build.maxSourceSplits"],
             rebuild_on_source_change=self.config["xref.autoIndex.rebuildOnSourceChange"],
             force=force,

@@ -129,8 +129,8 @@ def discard(log: TransactionLog, kind: Kind, paths: Sequence[str]) -> None:
         snapshot = log.snapshot()
         places = snapshot.indices_of(list(paths)).tolist()
         listed = [path for path, place in zip(paths, places, strict=True) if place >= 0]
-        side = [*snapshot.xrefs, *snapshot.keymaps]
-        live = Live([*listed, *(action.path for action in side)])
+        maps = (k.path for k in snapshot.keymaps)
+        live = Live([*listed, *maps, *(x.path for x in snapshot.xrefs)])
         allowed, refused = sift(kind, paths, live)
         delete(log.store, kind, allowed, live)
     except (IndexTablesError, OSError) as error:
