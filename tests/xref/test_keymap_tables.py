@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,23 @@ import pytest
 
 import indextables
 from indextables.config import Config
+from indextables.errors import UnsafePathError
+from indextables.log.actions import ACTION_TYPES, types
+from indextables.log.actions.codec import actions_of
 from indextables.log.log import TransactionLog
 from indextables.maintenance import checkpoint, delete_rows, merge_splits, purge
 from indextables.maintenance.merge_plan import SMALLEST_TARGET
 from indextables.planner import Planner
+from indextables.splits.format import keymap
 from indextables.splits.format.keymap import KeyMap
 from indextables.splits.read.source import SplitSource
+from indextables.storage.base import Capabilities
+from indextables.storage.memory import MemoryStore, clear_memory
+from indextables.storage.testing import RecordingStore
 from indextables.xref.keymaps import build as building
 from indextables.xref.keymaps.build import KeyMapBuilder
 from indextables.xref.keymaps.catalog import OPEN, Catalog, places_of
+from indextables.xref.keymaps.frequency import document_frequency
 from indextables.xref.keymaps.levels import Run, level_of, next_step
 from indextables.xref.keymaps.router import KeyMapRouter
 from indextables.xref.router import RouteResult
@@ -202,6 +211,7 @@ def test_a_damaged_bucket_is_noticed_when_it_is_read(tmp_path: Path, rng: random
     raw = bytearray(file.read_bytes())
     raw[40] ^= 1
     file.write_bytes(raw)
+    OPEN.clear()
     result = routed(log, "id = 'id-37'")
     assert result.keep.all()
     assert result.report.covered == 0
@@ -341,3 +351,124 @@ def test_places_follow_the_snapshot(tmp_path: Path, rng: random.Random) -> None:
     snapshot = log.snapshot()
     names = snapshot.paths.to_pylist()
     assert [names[i] for i in places_of(snapshot, found)] == list(found.paths)
+
+
+def test_document_frequencies_are_counted_over_all_splits(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 60, rng)
+    append(path, 60, 70, rng)
+    log = log_of(path)
+    table = indextables.open(path).to_arrow()
+
+    def counted(field: str, term: str) -> Any:
+        found = document_frequency(log.store, log.snapshot(), field, term)
+        assert found.covered == found.total == 13
+        assert found.exact
+        return found.documents
+
+    for word in [*WORDS, "w3", "w96", "nothing"]:
+        held = sum(word in text.split() for text in table["txt"].to_pylist())
+        assert counted("txt", word) == held
+    assert counted("id", "id-77") == 1
+    assert counted("kind", "a") == table["kind"].to_pylist().count("a")
+    assert counted("n", "3") == table["n"].to_pylist().count(3)
+
+
+def test_a_frequency_says_when_it_is_not_exact(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 50, rng)
+    append(path, 50, 20, rng, **{"xref.keymap.enabled": False})
+    log = log_of(path)
+    found = document_frequency(log.store, log.snapshot(), "id", "id-7")
+    assert (found.documents, found.exact, found.covered, found.total) == (1, False, 5, 7)
+
+
+class Far(MemoryStore):
+    capabilities = Capabilities(remote=True, persistent=False, local_files=False)
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_a_needle_costs_one_request_a_map(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    """One to open it, one for all its buckets; a small map comes whole with the first."""
+    path = "memory://keymap-requests"
+    try:
+        for i in range(3):
+            append(path, 100 * i, 100, rng)
+        store = RecordingStore(Far(path))
+        snapshot = log_of(path).snapshot()
+        assert len(snapshot.keymaps) == 3
+        if not small:
+            size = min(action.size for action in snapshot.keymaps)
+            monkeypatch.setattr(keymap, "TAIL_BYTES", size - 100)
+        OPEN.clear()
+        router = KeyMapRouter(store, Config(ON))
+        predicate = Planner(snapshot, config=Config(ON)).bind("id = 'id-137'")
+        everything = np.arange(snapshot.num_files)
+        for requests in (3, 0, 0) if small else (6, 3, 3):
+            before = len(store.calls)
+            result = router.route(snapshot, everything, predicate)
+            assert result.keep.sum() == 1
+            assert len(store.calls) - before == requests
+    finally:
+        clear_memory("keymap-requests")
+
+
+class Dear:
+    """The same snapshot with many large key maps that are not open."""
+
+    def __init__(self, snapshot: Any) -> None:
+        self._snapshot = snapshot
+        one = snapshot.keymaps[0]
+        self.keymaps = tuple(replace(one, path=f"{i}", size=1 << 30) for i in range(40))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._snapshot, name)
+
+
+def test_the_cost_decides_on_an_object_store(rng: random.Random) -> None:
+    path = "memory://keymap-cost"
+    try:
+        append(path, 0, 200, rng)
+        snapshot = log_of(path).snapshot()
+        settings = {k: v for k, v in ON.items() if k != "xref.query.minSplitsForXRef"}
+        router = KeyMapRouter(Far(path), Config(settings))
+        bind = Planner(snapshot, config=Config(ON)).bind
+        needle = bind("id = 'id-137'")
+        assert router.too_dear(snapshot, np.arange(20), needle) is None
+        assert router.too_dear(Dear(snapshot), np.arange(20), needle) is not None
+        assert router.too_dear(snapshot, np.arange(20), bind("n > 3")) == "no term to ask for"
+        local = KeyMapRouter(MemoryStore(path), Config(settings))
+        assert local.too_dear(snapshot, np.arange(20), needle) is not None
+    finally:
+        clear_memory("keymap-cost")
+
+
+def test_releases_that_do_not_know_key_maps_keep_them(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older release reads the table, and its checkpoints lose nothing."""
+    path = str(tmp_path / "t")
+    for i in range(5):
+        append(path, 10 * i, 10, rng)
+    expected = log_of(path).snapshot().keymaps
+    with monkeypatch.context() as older:
+        known = {k: v for k, v in ACTION_TYPES.items() if "KeyMap" not in k}
+        older.setattr(types, "ACTION_TYPES", known)
+        log = TransactionLog.open(path)
+        log.invalidate_cache()
+        assert log.snapshot().keymaps == ()
+        assert log.snapshot().num_files == 5
+        checkpoint(log)
+    log = log_of(path)
+    log.invalidate_cache()
+    assert set(log.snapshot().keymaps) == set(expected)
+
+
+def test_a_key_map_outside_the_table_is_refused(tmp_path: Path) -> None:
+    line = {"addKeyMap": {"path": "../x.kmap", "size": 1, "splits": 1, "digest": "0"}}
+    with pytest.raises(UnsafePathError):
+        actions_of([line], root=str(tmp_path), path="v", version=1)

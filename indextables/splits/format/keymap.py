@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -167,10 +167,13 @@ class KeyMap:
     kinds: Kinds
     paths: tuple[str, ...]
     edges: NDArray[np.int64]
+    whole: bytes = b""
+    """All bytes of a map so small that the read of its end brought them."""
 
     @property
     def nbytes(self) -> int:
-        return int(self.edges.nbytes) + sum(map(len, self.paths)) + 64 * len(self.paths) + 1024
+        texts = sum(map(len, self.paths)) + 64 * len(self.paths)
+        return int(self.edges.nbytes) + texts + len(self.whole) + 1024
 
     def bucket_of(self, key: int) -> int:
         """The bucket of a 64-bit key hash."""
@@ -244,7 +247,8 @@ def open_keymap(read: ReadRange, size: int, path: str) -> KeyMap:
     parts = [tail[a - start : b - start] for a, b in pairwise(edges)]
     if [crc32c(part) for part in parts] != [one, two, three]:
         raise CorruptFileError("the description of the key map does not fit its sum", path=path)
-    return _described(parts, buckets, edges[0], size, path)
+    found = _described(parts, buckets, edges[0], size, path)
+    return replace(found, whole=tail) if start == 0 else found
 
 
 def _described(parts: list[bytes], buckets: int, end: int, size: int, path: str) -> KeyMap:

@@ -89,7 +89,11 @@ def fetch(
 ) -> dict[int, tuple[int, NDArray[np.uint32] | None, int] | None]:
     """What a map says of each key, in one read of the buckets."""
     buckets = sorted({found.bucket_of(key) for key in keys})
-    raws = store.read_ranges(found.path, [found.range_of(bucket) for bucket in buckets])
+    ranges = [found.range_of(bucket) for bucket in buckets]
+    if found.whole:
+        raws = [found.whole[start:end] for start, end in ranges]
+    else:
+        raws = store.read_ranges(found.path, ranges)
     by_bucket = dict(zip(buckets, raws, strict=True))
     return {key: found.probe(by_bucket[found.bucket_of(key)], key) for key in dict.fromkeys(keys)}
 
@@ -167,7 +171,8 @@ class KeyMapRouter:
         trip = self.store.coalesce_gap
         price = 0
         for action in actions:
-            price += LIKELY_KEYS * (trip + min(action.size, BUCKET_BYTES))
+            if action.size > TAIL_BYTES:
+                price += LIKELY_KEYS * (trip + BUCKET_BYTES)
             if not self.catalog.is_open(action):
                 price += trip + min(action.size, TAIL_BYTES)
         return price
