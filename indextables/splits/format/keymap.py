@@ -39,7 +39,8 @@ MAGIC = b"ITXKMAP1"
 END = b"KMAPEND1"
 VERSION = 1
 TAIL_BYTES = 256 << 10
-BUCKET_BYTES = 24 << 10
+BUCKET_BYTES = 32 << 10
+LARGE_BYTES = 1 << 30
 MOST_BUCKET_BITS = 24
 LISTED_LEAST = 1024
 PATHS_RATIO = 64
@@ -54,8 +55,12 @@ def most_listed(splits: int) -> int:
 
 
 def bucket_bits_for(nbytes: int) -> int:
-    """How many upper bits choose a bucket, so that buckets have about ``BUCKET_BYTES``."""
-    return min(MOST_BUCKET_BITS, max(0, (nbytes // BUCKET_BYTES).bit_length()))
+    """How many upper bits choose a bucket, so that buckets have about ``BUCKET_BYTES``.
+
+    Those of large maps are twice as large: their directories are what a driver has to hold.
+    """
+    target = BUCKET_BYTES if nbytes < LARGE_BYTES else 2 * BUCKET_BYTES
+    return min(MOST_BUCKET_BITS, (nbytes // target).bit_length())
 
 
 @dataclass(frozen=True, slots=True)

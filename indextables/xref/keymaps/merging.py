@@ -23,7 +23,7 @@ from indextables.splits.format.keymap import KeyMap, KeyMapWriter, Kinds, ReadRa
 from indextables.splits.format.keysets import KeySet, merged, retained
 
 STRIDE_BYTES = 32 << 20
-SPARE_BITS = 16
+SPARE_BITS = 12
 LARGE_KEYS = 1 << 31
 
 
