@@ -176,6 +176,10 @@ def test_levels() -> None:
     assert step is not None
     assert len(step.sources) == 4
     assert next_step(runs, 4, 10) is None
+    large = Run("large", 95, 1, 1)
+    step = next_step([large, *runs[:3]], 4, 100)
+    assert step is not None
+    assert step.sources == tuple(runs[:3])
     stale = Run("s", 10, 9, 4)
     step = next_step([*runs, stale], 4, 1000)
     assert step is not None

@@ -58,10 +58,10 @@ def next_step(runs: Sequence[Run], fan_out: int, most_bytes: int) -> Step | None
 
 
 def _within(runs: Sequence[Run], most_bytes: int) -> list[Run]:
-    """As many maps as may be joined, in order."""
+    """As many maps as may be joined, the smallest first."""
     chosen: list[Run] = []
     total = 0
-    for run in runs:
+    for run in sorted(runs, key=lambda run: run.size):
         if total + run.size <= most_bytes:
             chosen.append(run)
             total += run.size
