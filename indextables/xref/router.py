@@ -54,6 +54,8 @@ class RouteReport:
     unevaluated: bool = False
     columns: tuple[str, ...] = ()
     seconds: float = 0.0
+    row_blocks: dict[int, int] = field(default_factory=dict)
+    """Splits, by their place in the snapshot, whose only row that can match is in a known block."""
 
     @property
     def detail(self) -> str:

@@ -23,6 +23,7 @@ from indextables.maintenance.merge_plan import SMALLEST_TARGET
 from indextables.planner import Planner
 from indextables.splits.format import keymap
 from indextables.splits.format.keymap import KeyMap
+from indextables.splits.format.keysets import BLOCK_ROWS
 from indextables.splits.read.source import SplitSource
 from indextables.storage.base import Capabilities
 from indextables.storage.memory import MemoryStore, clear_memory
@@ -476,3 +477,78 @@ def test_a_key_map_outside_the_table_is_refused(tmp_path: Path) -> None:
     line = {"addKeyMap": {"path": "../x.kmap", "size": 1, "splits": 1, "digest": "0"}}
     with pytest.raises(UnsafePathError):
         actions_of([line], root=str(tmp_path), path="v", version=1)
+
+
+def test_the_row_block_of_a_needle_is_told(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    ids = [f"id-{i}" for i in range(2 * 3 * BLOCK_ROWS)]
+    options = _options(ON)
+    indextables.write(pa.table({"id": ids}), path, rows_per_split=3 * BLOCK_ROWS, options=options)
+    log = log_of(path)
+    names = log.snapshot().paths.to_pylist()
+    told = 0
+    for row in range(0, len(ids), 1013):
+        blocks = routed(log, f"id = 'id-{row}'").report.row_blocks
+        for place, block in blocks.items():
+            rows = indextables.open(path).to_arrow(columns=["id"])["id"].to_pylist()
+            assert names[place]
+            assert block == (rows.index(f"id-{row}") % (3 * BLOCK_ROWS)) // BLOCK_ROWS
+            told += 1
+    assert told > 10
+    assert routed(log, "id = 'nobody'").report.row_blocks == {}
+    assert routed(log, "id = 'id-3' OR id = 'id-9'").report.row_blocks == {}
+
+
+def test_a_column_added_later_is_undecided_in_older_splits(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 30, rng)
+    more = rows(30, 30, rng).append_column("extra", pa.array([f"e{i}" for i in range(30)]))
+    indextables.write(more, path, rows_per_split=10, merge_schema=True, options=_options(ON))
+    log = log_of(path)
+    KeyMapBuilder(log, Config({**ON, "xref.keymap.fanOut": 2})).update()
+    (found,) = maps_of(log)
+    assert len(found.kinds.texts) == 2
+    assert kept(log, "id = 'id-7'") == 1
+    assert kept(log, "extra = 'e7'") == 3 + 1
+    assert kept(log, "extra = 'nothing'") == 3
+
+
+def test_a_builder_that_loses_a_race_leaves_no_file(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    for i in range(3):
+        append(path, 10 * i, 10, rng)
+    low = Config({**ON, "xref.keymap.fanOut": 3})
+    slow, quick = KeyMapBuilder(log_of(path), low), KeyMapBuilder(log_of(path), low)
+    plain = slow._commit
+
+    def late(add: Any, gone: Any) -> None:
+        monkeypatch.setattr(slow, "_commit", plain)
+        assert [built.action for built in quick.update()] == ["joined"]
+        plain(add, gone)
+
+    monkeypatch.setattr(slow, "_commit", late)
+    assert slow.update() == []
+    log = log_of(path)
+    files = {str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*.kmap")}
+    assert len(log.snapshot().keymaps) == 1
+    assert len(files) == 4
+    assert covered(log) == paths(log)
+
+
+def test_dead_splits_leave_a_map_that_is_rewritten(tmp_path: Path, rng: random.Random) -> None:
+    path = str(tmp_path / "t")
+    append(path, 0, 100, rng)
+    log = log_of(path)
+    before = set(paths(log))
+    delete_rows(log, " OR ".join(f"id = 'id-{10 * i}'" for i in range(6)))
+    KeyMapBuilder(log_of(path), Config(ON)).update()
+    log = log_of(path)
+    assert len(before & set(paths(log))) == 4
+    assert covered(log) == paths(log)
+    for i in range(100):
+        expected = 0 if i % 10 == 0 and i < 60 else 1
+        assert kept(log, f"id = 'id-{i}'") == expected

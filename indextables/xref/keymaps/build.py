@@ -93,10 +93,11 @@ class KeyMapBuilder:
             done += self._retire()
             done += self._cover()
             for _ in range(MOST_STEPS):
-                step = self._due()
+                state = self._state()
+                step = self._due(state)
                 if step is None:
                     break
-                done.append(self._join(step))
+                done.append(self._join(state, step))
         except CommitConflictError as error:
             LOG.info("another builder was faster, the next commit looks again: %s", error)
         return done
@@ -119,8 +120,7 @@ class KeyMapBuilder:
                 broken.append(action)
         return _State(snapshot, maps, tuple(broken))
 
-    def _due(self) -> Step | None:
-        state = self._state()
+    def _due(self, state: _State) -> Step | None:
         runs = [run for path in state.maps if (run := state.run(path)).live]
         return next_step(
             runs, self.config["xref.keymap.fanOut"], self.config["xref.keymap.maxSize"]
@@ -180,8 +180,7 @@ class KeyMapBuilder:
 
     # -- joining ----------------------------------------------------------------------------------
 
-    def _join(self, step: Step) -> KeyMapBuilt:
-        state = self._state()
+    def _join(self, state: _State, step: Step) -> KeyMapBuilt:
         sources = [self._source(state, run.path) for run in step.sources]
         return self._write(sources, [run.path for run in step.sources], "joined")
 

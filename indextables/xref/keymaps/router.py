@@ -47,15 +47,18 @@ from indextables.xref.keymaps.catalog import Catalog, places_of
 from indextables.xref.router import RouteReport, RouteResult, Wordings, XRefQueryRouter
 
 Bools = NDArray[np.bool_]
+Said = dict[int, tuple[int, NDArray[np.uint32] | None, int] | None]
 LIKELY_KEYS = 2
+_NOWHERE = np.empty(0, np.uint32)
 
 
 class Answers:
     """What a map says of some keys, with the methods ``judge`` asks filters with."""
 
-    def __init__(self, splits: int, known: dict[int, NDArray[np.uint32] | None]) -> None:
+    def __init__(self, splits: int, said: Said) -> None:
         self._splits = splits
-        self._known = known
+        self._known = {key: _NOWHERE if a is None else a[1] for key, a in said.items()}
+        self._blocks = {key: -1 if a is None else a[2] for key, a in said.items()}
 
     def __len__(self) -> int:
         return self._splits
@@ -67,6 +70,11 @@ class Answers:
         found = np.zeros(self._splits, np.bool_)
         found[ids] = True
         return found
+
+    def only_row(self, key: int) -> tuple[int, int] | None:
+        """The split and row block of the one document that holds a key, where that is known."""
+        ids, block = self._known[key], self._blocks[key]
+        return (int(ids[0]), block) if ids is not None and block >= 0 else None
 
     def probe_any(self, keys: Any, mask: Any = None) -> Bools:
         return reduce(np.logical_or, [self.probe(int(key)) for key in keys])
@@ -84,9 +92,7 @@ def keys_of(wording: Wording) -> Iterator[int]:
             yield from keys_of(part)
 
 
-def fetch(
-    store: Store, found: KeyMap, keys: Sequence[int]
-) -> dict[int, tuple[int, NDArray[np.uint32] | None, int] | None]:
+def fetch(store: Store, found: KeyMap, keys: Sequence[int]) -> Said:
     """What a map says of each key, in one read of the buckets."""
     buckets = sorted({found.bucket_of(key) for key in keys})
     ranges = [found.range_of(bucket) for bucket in buckets]
@@ -96,9 +102,6 @@ def fetch(
         raws = store.read_ranges(found.path, ranges)
     by_bucket = dict(zip(buckets, raws, strict=True))
     return {key: found.probe(by_bucket[found.bucket_of(key)], key) for key in dict.fromkeys(keys)}
-
-
-_NOWHERE = np.empty(0, np.uint32)
 
 
 @dataclass
@@ -112,6 +115,20 @@ class _Asked:
     @property
     def keys(self) -> list[int]:
         return list(dict.fromkeys(key for _, wording in self.wordings for key in keys_of(wording)))
+
+    def row_block(self, answers: Answers) -> dict[int, int]:
+        """Where the only row that can match must be, if one key is all that is asked.
+
+        Keys that fall together in one split are two documents there, so their block is unknown;
+        a block of a key that is not in the split after all leads to no row, which is right too.
+        """
+        keys = self.keys
+        if len(keys) != 1 or not all(isinstance(w, Probe) for _, w in self.wordings):
+            return {}
+        found = answers.only_row(keys[0])
+        if found is None or self.places[found[0]] < 0:
+            return {}
+        return {int(self.places[found[0]]): found[1]}
 
     def absent(self, answers: Answers) -> NDArray[np.int64]:
         """The places of the splits that cannot match."""
@@ -146,6 +163,7 @@ class KeyMapRouter:
         asked = self._relevant(snapshot, maps, wanted, wordings, report)
         for one, answers in self._answers(asked, report):
             possible[one.absent(answers)] = False
+            report.row_blocks.update(one.row_block(answers))
             covered[one.places[one.places >= 0]] = True
         report.keymaps = len(asked)
         self._ask_xrefs(snapshot, wanted & ~covered, predicate, possible, covered, report)
@@ -250,8 +268,7 @@ class KeyMapRouter:
     def _fetch(self, one: _Asked) -> Answers:
         keys = one.keys
         said = fetch(self.store, one.map, keys) if keys else {}
-        known = {key: _NOWHERE if a is None else a[1] for key, a in said.items()}
-        return Answers(one.map.splits, known)
+        return Answers(one.map.splits, said)
 
     def _ask_xrefs(
         self,
