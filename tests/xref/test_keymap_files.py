@@ -223,3 +223,31 @@ def test_a_tail_that_is_too_short_is_read_on(
 
     assert open_keymap(read, len(data), "x").keys == opened(data).keys
     assert len(reads) == 2
+
+
+def test_joining_some_splits_only_numbers_them_anew(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keymap, "LISTED_LEAST", 5)
+    splits = random_splits(rng, 16)
+    everywhere = 99 << 40
+    for keys in splits:
+        keys[everywhere] = [1]
+    keep = np.arange(16) % 3 == rng.randrange(3)
+    splits[int(np.flatnonzero(~keep)[0])][7 << 50] = [1]
+    data = joined([source(split_keys(keys), f"s{i}") for i, keys in enumerate(splits)])
+    assert answer(data, everywhere) == (16, None, -1)
+    found = opened(data)
+    some = joined([Source(found, lambda a, b: data[a:b], found.paths, keep)])
+    chosen = [keys for keys, stays in zip(splits, keep, strict=True) if stays]
+    assert opened(some).paths == tuple(f"s{i}" for i in np.flatnonzero(keep))
+    before, truth = truth_of(splits), truth_of(chosen)
+    for key, held in truth.items():
+        said = answer(some, key << 16)
+        assert said is not None
+        was_everywhere = len(before[key]) > 5
+        named = list(range(len(chosen))) if was_everywhere else sorted(held)
+        assert said[1] == (None if len(named) > 5 else named)
+    gone = [key for key in before if key not in truth and len(before[key]) <= 5]
+    assert gone
+    assert all(answer(some, key << 16) is None for key in gone)

@@ -549,6 +549,8 @@ def test_dead_splits_leave_a_map_that_is_rewritten(tmp_path: Path, rng: random.R
     log = log_of(path)
     assert len(before & set(paths(log))) == 4
     assert covered(log) == paths(log)
+    table = indextables.open(path, options=_options(ON))
     for i in range(100):
         expected = 0 if i % 10 == 0 and i < 60 else 1
         assert kept(log, f"id = 'id-{i}'") == expected
+        assert table.to_arrow(where=f"id = 'id-{i}'").num_rows == expected
