@@ -19,6 +19,7 @@ from indextables.log.actions import ACTION_TYPES, types
 from indextables.log.actions.codec import actions_of
 from indextables.log.log import TransactionLog
 from indextables.maintenance import checkpoint, delete_rows, merge_splits, purge
+from indextables.maintenance.describe_log import describe_log
 from indextables.maintenance.merge_plan import SMALLEST_TARGET
 from indextables.planner import Planner
 from indextables.splits.format import keymap
@@ -554,3 +555,14 @@ def test_dead_splits_leave_a_map_that_is_rewritten(tmp_path: Path, rng: random.R
         expected = 0 if i % 10 == 0 and i < 60 else 1
         assert kept(log, f"id = 'id-{i}'") == expected
         assert table.to_arrow(where=f"id = 'id-{i}'").num_rows == expected
+
+
+def test_the_log_of_a_table_with_key_maps_can_be_described(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    path = str(tmp_path / "t")
+    for i in range(4):
+        append(path, 10 * i, 10, rng)
+    kinds = describe_log(log_of(path), include_all=True)["action_type"].to_pylist()
+    assert kinds.count("add_keymap") == 5
+    assert kinds.count("remove_keymap") == 4

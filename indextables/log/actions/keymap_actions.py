@@ -23,7 +23,6 @@ class AddKeyMap(Spelled):
     size: int
     splits: int
     digest: str
-    keys: int = 0
     created_time: int = 0
     build_duration_ms: int = 0
 
@@ -33,7 +32,6 @@ class AddKeyMap(Spelled):
         Field("size", "size", f.natural, required=True),
         Field("splits", "splits", f.natural, required=True),
         Field("digest", "digest", f.text, required=True),
-        Field("keys", "keys", f.natural),
         Field("created_time", "createdTime", f.integer),
         Field("build_duration_ms", "buildDurationMs", f.integer),
     )

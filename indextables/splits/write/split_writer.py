@@ -287,7 +287,7 @@ class SplitWriter:
         for column, tokens in builder.tokens.items():
             self._keys[column].add_tokens(tokens)
             if self._keeps_keys:
-                counts = np.array(builder.token_counts[column], np.int64)
+                counts = builder.token_counts[column].to_numpy()
                 self._counted[column] = counted_terms(hash_terms(column, tokens, HASH_KIND), counts)
         bundle = BundleWriter(os.path.join(self._folder, "split.bundle"))
         try:
@@ -344,8 +344,9 @@ class SplitWriter:
         return bool(self._config["xref.keymap.enabled"])
 
     def _count_codes(self, column: str, coder: CodeBuilder) -> None:
-        counts, mapping = coder.counts(), self.mapping.get(column)
-        if self._keeps_keys and counts is not None and mapping is not None:
+        mapping = self.mapping.get(column)
+        counts = coder.counts() if self._keeps_keys else None
+        if counts is not None and mapping is not None:
             texts = canonical_texts(self._typed(column, coder), mapping)
             self._counted[column] = counted_terms(hash_terms(column, texts, HASH_KIND), counts)
 
