@@ -22,6 +22,7 @@ SHORT_ENVIRONMENT = {
 SHORT_SIZES: dict[str, dict[str, Any]] = {
     "planner": {"BARS": {}},
     "log": {"ROUNDS": 1},
+    "keymap": {"SPLITS": 16, "KEYS": 4_000},
     "xref": {"SPLITS": 2_000, "DISTINCT": 200, "MEDIAN_KEYS": 1_000, "REAL_SPLITS": 4, "ROWS": 500},
     "native": {"FILTERS": 200, "MEDIAN_KEYS": 1_000},
     "maintenance": {"ROWS": 4_000, "SPLITS": 4, "STRAYS": 500},

@@ -14,6 +14,7 @@ TITLES = {
     "curves": "Planning by number of splits",
     "log": "The transaction log (deltalake, fastavro)",
     "xref": "Cross-references (budgets)",
+    "keymap": "Key maps (budgets)",
     "native": "Kernels (the reference C library of pyxorfilter)",
     "rows": "Rows of a split (Lance, Parquet)",
     "columnindex": "Column indexes (pyarrow, DuckDB, tantivy)",

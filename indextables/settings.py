@@ -305,6 +305,10 @@ SETTINGS: tuple[Setting, ...] = (
     _s("xref.storage.compressionEnabled", "bool", True, "Compress the filters with zstd where that makes them smaller."),
     _s("xref.localCache.enabled", "bool", False, "Keep the cross-references of object stores on local disk, where other processes find them."),
     _s("xref.localCache.directory", "str", None, "Folder of that cache; default: that of the disk cache. `cache.disk.maxSize` bounds it."),
+    _s("xref.keymap.enabled", "bool", False, "Splits keep the hashes of their keys, and commits join them into key maps, which tell which splits hold a term at any number of splits."),
+    _s("xref.keymap.allTypes", "bool", False, "Also keep the keys of float and timestamp columns, which are seldom asked for by equality."),
+    _s("xref.keymap.fanOut", "int", 32, "Key maps of one level that are joined into one of the next.", low=2, high=1024),
+    _s("xref.keymap.maxSize", "size", 64 << 30, "Largest key map that a join may make.", low=1),
     _s("xref.cache.maxSize", "size", 1 << 30, "Bytes of loaded cross-references kept in memory."),
     # column indexes
     _s("columnIndex.enabled", "bool", True, "Use column indexes."),

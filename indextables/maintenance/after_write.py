@@ -31,6 +31,7 @@ from indextables.maintenance.merge_plan import MergeLimits, plan_merges
 from indextables.maintenance.purging import purge
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, rewrite
 from indextables.xref.auto import run_auto_index
+from indextables.xref.keymaps.build import update_keymaps
 
 LOG = logging.getLogger("indextables.maintenance")
 _lock = threading.Lock()
@@ -42,6 +43,7 @@ def run_after_write(log: TransactionLog, config: Config, failures: Failures | No
     """Run everything that is due after a commit; what went wrong is added to ``failures``."""
     found: Failures = {} if failures is None else failures
     follow_up("cross-references", log.path, found, lambda: run_auto_index(log, config))
+    follow_up("key maps", log.path, found, lambda: update_keymaps(log, config))
     if config["mergeOnWrite.enabled"]:
         follow_up("merge", log.path, found, lambda: _merge_if_due(log, config))
     if config["purgeOnWrite.enabled"]:

@@ -11,6 +11,7 @@ from indextables.maintenance.rows import INT, columns_for
 from indextables.maintenance.scope import split_scope
 from indextables.xref import build
 from indextables.xref.builder import Gather, XRefBuildResult
+from indextables.xref.keymaps.build import update_keymaps
 from indextables.xref.sources import gathered
 
 XREF_COLUMNS = columns_for(XRefBuildResult, source_splits_count=INT)
@@ -34,7 +35,7 @@ def index_cross_references(
         if max_builds < 1:
             raise MaintenanceError("MAX XREF BUILDS must be at least 1")
         config = config.updated({"xref.build.maxXRefsPerRun": max_builds})
-    return build(
+    results = build(
         log,
         scope=scope,
         partition="" if where is None else str(where),
@@ -44,6 +45,9 @@ def index_cross_references(
         config=config,
         gather=_on_spark(log, spark),
     )
+    if not dry_run:
+        update_keymaps(log, config)
+    return results
 
 
 def _on_spark(log: TransactionLog, spark: Any) -> Gather | None:

@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from indextables.log.actions import (
     AddFile,
+    AddKeyMap,
     AddXRef,
     Metadata,
     Protocol,
     RemoveFile,
+    RemoveKeyMap,
     RemoveXRef,
     SkipFile,
 )
@@ -103,6 +105,11 @@ def _described(action: Any) -> dict[str, Any] | None:
         return _metadata(action)
     if isinstance(action, AddXRef | RemoveXRef):
         return _xref(action)
+    if isinstance(action, AddKeyMap):
+        return {"action_type": "add_keymap", "path": action.path, "size": action.size}
+    if isinstance(action, RemoveKeyMap):
+        gone = _moment(action.deletion_timestamp)
+        return {"action_type": "remove_keymap", "path": action.path, "deletion_timestamp": gone}
     return None
 
 

@@ -38,6 +38,7 @@ from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.progress import progress
 from indextables.storage.deleting import Kind
 from indextables.xref.auto import rebuild_stale
+from indextables.xref.keymaps.build import update_keymaps
 
 LOG = logging.getLogger("indextables.maintenance")
 
@@ -215,6 +216,8 @@ class _Merger:
         failures: Failures = {}
         stale = partial(rebuild_stale, self.log, self.config)
         follow_up("rebuild of cross-references", self.log.path, failures, stale)
+        maps = partial(update_keymaps, self.log, self.config)
+        follow_up("key maps", self.log.path, failures, maps)
         if self.config["state.compaction.afterMerge"] and self.config["checkpoint.enabled"]:
             follow_up("compaction of the state", self.log.path, failures, self.log.checkpoint)
 

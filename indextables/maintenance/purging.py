@@ -29,7 +29,15 @@ from dataclasses import replace
 
 from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, StorageError, UnsafePathError
-from indextables.log.actions import AddFile, AddXRef, IndexBlocks, RemoveFile, RemoveXRef
+from indextables.log.actions import (
+    AddFile,
+    AddKeyMap,
+    AddXRef,
+    IndexBlocks,
+    RemoveFile,
+    RemoveKeyMap,
+    RemoveXRef,
+)
 from indextables.log.commit.gate import mutates
 from indextables.log.log import TransactionLog
 from indextables.log.read.loader import read_versions
@@ -54,7 +62,7 @@ from indextables.storage.paths import is_temporary
 from indextables.storage.retry import RetryPolicy, tries
 
 LOG = logging.getLogger(__name__)
-FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.CHECKSUM)
+FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP, Kind.CHECKSUM)
 DELETABLE = (*FILES, Kind.TEMPORARY)
 DELETE_BATCH = 1000
 MOST_LOOKS = 3
@@ -168,7 +176,7 @@ def _needed_files(log: TransactionLog, planned: CleanupReport | None) -> Needed:
             forgotten = change.timestamp_ms
         for action in change.actions:
             listed.update(_listed_by(action))
-            if isinstance(action, RemoveFile | RemoveXRef):
+            if isinstance(action, RemoveFile | RemoveXRef | RemoveKeyMap):
                 removed[action.path] = action.deletion_timestamp or change.timestamp_ms
     return Needed(listed, removed, forgotten)
 
@@ -187,13 +195,14 @@ def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
     paths = snapshot.paths.to_pylist()
     yield from paths
     yield from (x.path for x in snapshot.xrefs)
+    yield from (k.path for k in snapshot.keymaps)
     yield from (f.path for f in snapshot.indexes.files.values())
     for definition in snapshot.indexes.definitions.values():
         yield from (sidecar_path(definition.id, path) for path in paths)
 
 
 def _listed_by(action: object) -> Iterable[str]:
-    if isinstance(action, AddFile | AddXRef):
+    if isinstance(action, AddFile | AddXRef | AddKeyMap):
         return (action.path,)
     if isinstance(action, IndexBlocks):
         return tuple(f.path for f in action.files)

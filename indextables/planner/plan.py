@@ -73,12 +73,12 @@ class Planner:
         self.parallelism = parallelism or default_parallelism()
 
     def _own_router(self) -> xref.XRefRouter | None:
-        """A router over the table's store, where the table has cross-references."""
-        if self.target.store is None or not getattr(self.snapshot, "xrefs", ()):
+        """A router over the table's store, where the table has something to route by."""
+        if self.target.store is None:
             return None
-        from indextables.xref.router import XRefQueryRouter
+        from indextables.xref.routing import router_of
 
-        return XRefQueryRouter(self.target.store, self.config)
+        return router_of(self.target.store, self.snapshot, self.config)
 
     def bind(self, filters: Any) -> Predicate:
         """The predicate of filters in any form; bound once per snapshot and filter."""

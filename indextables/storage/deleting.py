@@ -7,6 +7,7 @@ a table's layout:
 
 * a split: ``*.split`` outside of the log and of the index folder;
 * a cross-reference: ``<folder>/<4 letters>/xref-<id>.split``;
+* a key map: ``_keymap/<4 letters>/run-<16 hex digits>.kmap``;
 * an index file: ``_colindex/<4 letters>/idx_<id>.idx``;
 * a checksum that Hadoop wrote beside a file: ``.<name>.crc``;
 * the files of the log, each by its own name; version 0 never goes;
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 LOG_FOLDER = "_transaction_log"
 INDEX_FOLDER = "_colindex"
+KEYMAP_FOLDER = "_keymap"
 _MOST_DECODINGS = 4
 
 
@@ -57,6 +59,7 @@ class Kind(Enum):
     SPLIT = rf"(?!(?:{LOG_FOLDER}|{INDEX_FOLDER})/)(?:[^/]+/)*[^/.][^/]*\.split"
     XREF = rf"(?!(?:{LOG_FOLDER}|{INDEX_FOLDER})/)(?:[^/]+/)+[a-z]{{4}}/xref-[^/]+\.split"
     SIDECAR = rf"{INDEX_FOLDER}/[a-z]{{4}}/idx_[^/]+\.idx"
+    KEYMAP = rf"{KEYMAP_FOLDER}/[a-z]{{4}}/run-[0-9a-f]{{16}}\.kmap"
     CHECKSUM = rf"(?!{LOG_FOLDER}/)(?:[^/]+/)*\.[^/]+\.crc"
     VERSION = rf"{LOG_FOLDER}/(?!0{{20}})[0-9]{{20}}\.json"
     CHECKPOINT = rf"{LOG_FOLDER}/[0-9]{{20}}\.checkpoint\.json"
@@ -93,7 +96,7 @@ class Live:
 
 UNCOMMITTED = Live(())
 """For files of this process that no commit has named: nothing of the kind can be live."""
-_MAY_BE_LIVE = frozenset((Kind.SPLIT, Kind.XREF, Kind.SIDECAR))
+_MAY_BE_LIVE = frozenset((Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP))
 
 
 def sift(

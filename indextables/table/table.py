@@ -22,7 +22,9 @@ from indextables.storage.base import Store
 from indextables.table import execute, ordering, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.verbs import Verbs
+from indextables.xref.keymaps.router import KeyMapRouter
 from indextables.xref.router import XRefQueryRouter
+from indextables.xref.routing import router_of
 
 if TYPE_CHECKING:
     from indextables.log.read.history import HistoryEntry
@@ -71,11 +73,9 @@ class Table(Verbs):
         return options
 
     @cached_property
-    def xref_router(self) -> XRefQueryRouter | None:
-        """Whoever routes queries past splits without their terms; none without cross-references."""
-        if not self.snapshot.xrefs:
-            return None
-        return XRefQueryRouter(self.store, self.config)
+    def xref_router(self) -> KeyMapRouter | XRefQueryRouter | None:
+        """Whoever routes queries past splits without their terms; none where nothing tells."""
+        return router_of(self.store, self.snapshot, self.config)
 
     @property
     def version(self) -> int:

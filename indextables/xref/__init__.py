@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from indextables.log.log import TransactionLog
     from indextables.log.read.snapshot import Snapshot
@@ -35,9 +37,11 @@ class Coverage:
 
 def coverage(snapshot: Snapshot) -> Coverage:
     """How many live splits the live cross-references cover."""
-    named = list({path for xref in snapshot.xrefs for path in xref.source_split_paths})
-    covered = int((snapshot.indices_of(named) >= 0).sum())
-    return Coverage(len(snapshot.xrefs), covered, snapshot.num_files)
+    covered = np.zeros(snapshot.num_files, np.bool_)
+    for xref in snapshot.xrefs:
+        places = snapshot.indices_of(xref.source_split_paths)
+        covered[places[places >= 0]] = True
+    return Coverage(len(snapshot.xrefs), int(covered.sum()), snapshot.num_files)
 
 
 def build(

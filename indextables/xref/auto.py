@@ -7,7 +7,7 @@ import time
 
 from indextables.config import Config
 from indextables.log.log import TransactionLog
-from indextables.xref import build
+from indextables.xref import build, coverage
 from indextables.xref.builder import XRefBuildResult
 
 _last_run: dict[str, float] = {}
@@ -21,9 +21,7 @@ def is_due(log: TransactionLog, config: Config, *, now: float | None = None) -> 
     snapshot = log.snapshot()
     if snapshot.num_files < config["xref.autoIndex.minSplitsToTrigger"]:
         return False
-    covered = {p for x in snapshot.xrefs for p in x.source_split_paths}
-    uncovered = sum(1 for p in snapshot.paths.to_pylist() if p not in covered)
-    if uncovered < config["xref.autoIndex.minUncoveredSplitsToTrigger"]:
+    if coverage(snapshot).uncovered < config["xref.autoIndex.minUncoveredSplitsToTrigger"]:
         return False
     moment = time.monotonic() if now is None else now
     last = _last_run.get(log.table_id)

@@ -74,7 +74,7 @@ class XRefBuildManager:
         """What a build of this snapshot would do."""
         return evaluate_xref_rebuild(
             snapshot.xrefs,
-            snapshot.files(),
+            snapshot,
             max_source_splits=self.config["xref.build.maxSourceSplits"],
             max_bytes=self._most_bytes(),
             rebuild_on_source_change=self.config["xref.autoIndex.rebuildOnSourceChange"],

@@ -199,7 +199,7 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
     if not isinstance(splits, list) or len(splits) != len(container):
         raise CorruptFileError("filters and splits differ in number", path=path)
     try:
-        kinds = tuple(_kind(m["mapping"], m["schema"]) for m in header.get("mappings", []))
+        kinds = tuple(described_kind(m["mapping"], m["schema"]) for m in header.get("mappings", []))
         numbers = np.array([s.get("mapping", -1) for s in splits], np.int32)
         paths = tuple(str(s["uri"]) for s in splits)
     except (KeyError, TypeError, ValueError, AttributeError, SchemaMismatchError) as error:
@@ -218,7 +218,7 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
 
 
 @lru_cache(maxsize=256)
-def _kind(mapping: str, schema: str) -> tuple[DocMapping, pa.Schema]:
+def described_kind(mapping: str, schema: str) -> tuple[DocMapping, pa.Schema]:
     """One object for all files that repeat a description, so that questions are worded once."""
     return DocMapping.from_json(mapping), schema_from_json(schema)
 

@@ -8,6 +8,9 @@ Stale means that a source split is gone. Rules, in order:
    has, they get cross-references of their own, at most ``max_source_splits`` each. Room is a
    matter of splits and of bytes.
 
+Splits are told apart by their numbers in the snapshot; only those that are to be covered become
+objects, so a plan that finds little to do costs little, however large the table is.
+
 ``scope`` limits the work to some splits (a partition predicate): a cross-reference that covers none
 of them is left alone, stale or not.
 """
@@ -17,6 +20,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from indextables.log.actions import AddFile, AddXRef
 
@@ -44,9 +51,50 @@ class XRefRebuildPlan:
     stale: tuple[AddXRef, ...] = field(default=())
 
 
+class LiveSplits(Protocol):
+    """The splits of a table by number, as a snapshot has them."""
+
+    @property
+    def num_files(self) -> int: ...
+    def indices_of(self, paths: Any) -> NDArray[np.int64]: ...
+    def file(self, i: int) -> AddFile: ...
+
+
+class _Listed:
+    """A list of splits, asked as a snapshot is."""
+
+    def __init__(self, adds: Sequence[AddFile]) -> None:
+        self._adds = {add.path: add for add in adds}
+        self._numbers = {path: i for i, path in enumerate(self._adds)}
+        self._paths = list(self._adds)
+        self.num_files = len(self._paths)
+
+    def indices_of(self, paths: Any) -> NDArray[np.int64]:
+        return np.array([self._numbers.get(path, -1) for path in paths], np.int64)
+
+    def file(self, i: int) -> AddFile:
+        return self._adds[self._paths[i]]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A cross-reference and where its source splits stand; -1 for those that are gone."""
+
+    xref: AddXRef
+    places: NDArray[np.int64]
+
+    @property
+    def is_stale(self) -> bool:
+        return bool((self.places < 0).any())
+
+    @property
+    def live(self) -> NDArray[np.int64]:
+        return self.places[self.places >= 0]
+
+
 def evaluate_xref_rebuild(
     existing: Sequence[AddXRef],
-    active: Sequence[AddFile],
+    active: LiveSplits | Sequence[AddFile],
     *,
     max_source_splits: int = 1024,
     max_bytes: float = math.inf,
@@ -55,22 +103,43 @@ def evaluate_xref_rebuild(
     scope: frozenset[str] | None = None,
 ) -> XRefRebuildPlan:
     """Decide; nothing is read or written."""
-    live = {f.path: f for f in active}
-    inside = frozenset(live) if scope is None else scope
-    concerned = [x for x in existing if scope is None or inside.intersection(x.source_split_paths)]
-    stale = [x for x in concerned if any(p not in live for p in x.source_split_paths)]
-    redo = list(concerned) if force else (stale if rebuild_on_source_change else [])
-    kept = [x for x in existing if x not in redo]
-    covered = {p for x in kept for p in x.source_split_paths}
-    orphans = [p for x in redo for p in x.source_split_paths if p in live]
-    waiting = [p for p in dict.fromkeys([*orphans, *live]) if p not in covered]
+    live: LiveSplits = _Listed(active) if isinstance(active, Sequence) else active
+    known = [_Known(x, live.indices_of(x.source_split_paths)) for x in existing]
+    concerned = [
+        k for k in known if scope is None or not scope.isdisjoint(k.xref.source_split_paths)
+    ]
+    stale = [k for k in concerned if k.is_stale]
+    redo = concerned if force else (stale if rebuild_on_source_change else [])
+    again = {id(k) for k in redo}
+    kept = [k for k in known if id(k) not in again]
+    waiting = _waiting(live, kept, redo, scope)
+    planned, absorbed = _pack(waiting, redo, kept, live, max_source_splits, max_bytes)
+    replaced = {id(x) for p in planned for x in p.replaces}
+    return XRefRebuildPlan(
+        tuple(planned),
+        tuple(k.xref for k in redo if id(k.xref) not in replaced),
+        tuple(k.xref for k in kept if k is not absorbed),
+        tuple(k.xref for k in stale),
+    )
+
+
+def _waiting(
+    live: LiveSplits, kept: list[_Known], redo: list[_Known], scope: frozenset[str] | None
+) -> NDArray[np.int64]:
+    """The splits to cover: first those of cross-references that go, then those nobody covers."""
+    free = np.ones(live.num_files, np.bool_)
+    for one in kept:
+        free[one.live] = False
+    orphans = np.concatenate([np.empty(0, np.int64), *(one.live for one in redo)])
+    orphans = orphans[np.sort(np.unique(orphans, return_index=True)[1])]
+    orphans = orphans[free[orphans]]
+    free[orphans] = False
     if scope is not None:
-        waiting = [p for p in waiting if p in inside or p in set(orphans)]
-    roomy = [x for x in kept if _has_room(x, len(waiting), max_source_splits, max_bytes)]
-    planned, absorbed = _pack(waiting, redo, roomy, live, max_source_splits)
-    removed = [x for x in redo if not any(x in p.replaces for p in planned)]
-    unchanged = [x for x in kept if x not in absorbed]
-    return XRefRebuildPlan(tuple(planned), tuple(removed), tuple(unchanged), tuple(stale))
+        inside = live.indices_of(list(scope))
+        mask = np.zeros(live.num_files, np.bool_)
+        mask[inside[inside >= 0]] = True
+        free &= mask
+    return np.concatenate([orphans, np.flatnonzero(free)])
 
 
 def _has_room(xref: AddXRef, more: int, most: int, max_bytes: float) -> bool:
@@ -80,25 +149,28 @@ def _has_room(xref: AddXRef, more: int, most: int, max_bytes: float) -> bool:
 
 
 def _pack(
-    waiting: list[str],
-    redo: list[AddXRef],
-    roomy: list[AddXRef],
-    live: dict[str, AddFile],
+    waiting: NDArray[np.int64],
+    redo: list[_Known],
+    kept: list[_Known],
+    live: LiveSplits,
     most: int,
-) -> tuple[list[PlannedXRef], list[AddXRef]]:
-    if not waiting:
-        return [], []
-    absorbed: list[AddXRef] = []
+    max_bytes: float,
+) -> tuple[list[PlannedXRef], _Known | None]:
+    """What to build, and the cross-reference that takes the new splits in."""
+    if not len(waiting):
+        return [], None
+    absorbed: _Known | None = None
     if not redo:
-        fresh = [x for x in roomy if all(p in live for p in x.source_split_paths)]
-        if fresh:
-            absorbed = [max(fresh, key=lambda x: len(x.source_split_paths))]
-            waiting = [*absorbed[0].source_split_paths, *waiting]
-    replaces = tuple(redo or absorbed)
+        room = [
+            k for k in kept if not k.is_stale and _has_room(k.xref, len(waiting), most, max_bytes)
+        ]
+        if room:
+            absorbed = max(room, key=lambda k: len(k.places))
+            waiting = np.concatenate([absorbed.places, waiting])
+    replaces = tuple(k.xref for k in redo or ([absorbed] if absorbed else []))
     reason = "source_changed" if redo else "replaced"
-    groups = [waiting[i : i + most] for i in range(0, len(waiting), most)]
     planned = []
-    for i, group in enumerate(groups):
-        sources = tuple(live[p] for p in group)
-        planned.append(PlannedXRef(sources, replaces if i == 0 else (), reason))
+    for start in range(0, len(waiting), most):
+        sources = tuple(live.file(int(i)) for i in waiting[start : start + most])
+        planned.append(PlannedXRef(sources, replaces if start == 0 else (), reason))
     return planned, absorbed

@@ -51,15 +51,20 @@ class RouteReport:
     after: int = 0
     covered: int = 0
     xrefs: int = 0
+    keymaps: int = 0
     failed: list[str] = field(default_factory=list)
     unevaluated: bool = False
     columns: tuple[str, ...] = ()
     seconds: float = 0.0
+    row_blocks: dict[int, int] = field(default_factory=dict)
+    """Splits, by their place in the snapshot, whose only row that can match is in a known block."""
 
     @property
     def detail(self) -> str:
         plural = "" if self.xrefs == 1 else "s"
         parts = [f"{self.xrefs} XRef{plural}", f"{self.covered:,} covered"]
+        if self.keymaps:
+            parts.insert(0, f"{self.keymaps} key map{'' if self.keymaps == 1 else 's'}")
         parts += [f"not used: {text}" for text in self.failed]
         return ", ".join(parts)
 
@@ -150,11 +155,16 @@ class XRefQueryRouter:
         if not relevant:
             return "no cross-reference covers the candidates"
         price = sum(trip + action.size for action in relevant if not self._is_near(action))
-        opening = np.minimum(snapshot.sizes[candidates], TAIL_BYTES) + SPLIT_TRIPS * trip
-        saved = int(opening.sum() * LIKELY_DROPPED)
+        saved = self.likely_saved(snapshot, candidates)
         if price <= saved:
             return None
         return f"{price >> 10:,} KB to ask, {saved >> 10:,} KB to save"
+
+    def likely_saved(self, snapshot: Any, candidates: NDArray[np.int64]) -> int:
+        """What need not be read of the candidates, in bytes, if half of them are dropped."""
+        trip = self.store.coalesce_gap
+        opening = np.minimum(snapshot.sizes[candidates], TAIL_BYTES) + SPLIT_TRIPS * trip
+        return int(opening.sum() * LIKELY_DROPPED)
 
     # -- judging --------------------------------------------------------------------------------
 
@@ -204,6 +214,10 @@ class XRefQueryRouter:
                 owner[live[free]] = number
             found = snapshot.derived["xref.owners"] = (owner, doubled)
         return found
+
+    def owners(self, snapshot: Any) -> NDArray[np.int32]:
+        """Which cross-reference covers each split; -1: none."""
+        return self._owners(snapshot)[0]
 
     def _positions(self, snapshot: Any, action: AddXRef) -> NDArray[np.int64]:
         """Where each source split stands in the snapshot; -1 for those that are gone."""

@@ -287,6 +287,7 @@ def test_work_after_a_write_does_nothing(newer: Path) -> None:
     more |= {"mergeOnWrite.minBatchesToTrigger": 1, "purgeOnWrite.enabled": True}
     more |= {"xref.autoIndex.enabled": True, "xref.autoIndex.minSplitsToTrigger": 1}
     more |= {"xref.autoIndex.minUncoveredSplitsToTrigger": 0, "xref.autoIndex.minIntervalMs": 0}
+    more |= {"xref.keymap.enabled": True}
     more |= {"purgeOnWrite.triggerAfterWrites": 1, "mergeOnWrite.batchCpuFraction": 0.1}
     harmless(newer, lambda log: after_write.run_after_write(log, Config(more)))
 

@@ -22,12 +22,14 @@ from indextables.storage.deleting import (
     sift,
 )
 from indextables.storage.paths import temporary_name
+from indextables.xref.keymaps.layout import new_keymap_path
 from indextables.xref.layout import xref_path
 
 PLACES = {
     Kind.SPLIT: ["part-0-abc.split", "day=mon/h=a%2F..%2F../x.split", "a b/ü.split"],
     Kind.XREF: [xref_path("0123456789abcdef"), xref_path("x", "elsewhere/deep")],
     Kind.SIDECAR: [sidecar_path("1a2b3c4d", "day=mon/x.split")],
+    Kind.KEYMAP: [new_keymap_path(), "_keymap/abcd/run-0123456789abcdef.kmap"],
     Kind.CHECKSUM: [".x.split.crc", "day=mon/.x.split.crc"],
     Kind.VERSION: [version_path(1), version_path(123)],
     Kind.CHECKPOINT: [checkpoint_path(0), checkpoint_path(7)],
@@ -133,7 +135,7 @@ def test_one_wrong_path_refuses_them_all(store: Store) -> None:
 
 
 def test_who_deletes_splits_says_what_is_live(store: Store) -> None:
-    for kind in (Kind.SPLIT, Kind.XREF, Kind.SIDECAR):
+    for kind in (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP):
         with pytest.raises(TypeError, match="live"):
             delete(store, kind, [])
 

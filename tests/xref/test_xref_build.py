@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -248,3 +249,31 @@ def test_cache_drops_the_least_used() -> None:
     assert len(cache) == 2
     assert cache.holds(("s", "p3", 1))
     assert not cache.holds(("s", "p0", 1))
+
+
+class Counted:
+    """A table of many splits that counts which of them become objects."""
+
+    def __init__(self, count: int) -> None:
+        self.num_files = count
+        self.made: list[int] = []
+
+    def indices_of(self, paths: Any) -> Any:
+        numbers = [int(path.removeprefix("s")) for path in paths]
+        return np.array([n if n < self.num_files else -1 for n in numbers], np.int64)
+
+    def file(self, i: int) -> AddFile:
+        self.made.append(i)
+        return add(f"s{i}")
+
+
+def test_a_plan_makes_objects_of_what_it_will_build_only() -> None:
+    full = [xref(f"x{g}", *(f"s{i}" for i in range(64 * g, 64 * g + 64))) for g in range(100)]
+    table = Counted(6400)
+    assert evaluate_xref_rebuild(full, table, max_source_splits=64).to_build == ()
+    assert table.made == []
+    table = Counted(6405)
+    plan = evaluate_xref_rebuild(full, table, max_source_splits=64)
+    assert len(plan.unchanged) == 100
+    assert [f.path for f in plan.to_build[0].sources] == [f"s{i}" for i in range(6400, 6405)]
+    assert table.made == list(range(6400, 6405))

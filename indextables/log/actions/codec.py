@@ -33,10 +33,12 @@ from indextables.errors import CommitFailedError, CorruptFileError, UnsafePathEr
 from indextables.log.actions import (
     Action,
     AddFile,
+    AddKeyMap,
     AddXRef,
     IndexBlocks,
     Protocol,
     RemoveFile,
+    RemoveKeyMap,
     RemoveXRef,
     SkipFile,
     UnknownActions,
@@ -311,7 +313,7 @@ def _encoded(lines: Iterable[str], compressed: bool, prefixed: bool) -> bytes:
 
 def inside_table(action: Action, root: str) -> Action:
     """The action with every path relative to the table; ``UnsafePathError`` when one leaves it."""
-    if isinstance(action, AddFile | RemoveFile | SkipFile | RemoveXRef):
+    if isinstance(action, AddFile | RemoveFile | SkipFile | RemoveXRef | AddKeyMap | RemoveKeyMap):
         path = table_path(action.path, root)
         return action if path == action.path else replace(action, path=path)
     if isinstance(action, AddXRef):

@@ -21,6 +21,7 @@ from indextables.errors import CorruptFileError
 from indextables.log.actions import fields as f
 from indextables.log.actions.fields import NULL_PARTITION, Field
 from indextables.log.actions.index_actions import DefineIndex, DropIndex, IndexBlocks, IndexFile
+from indextables.log.actions.keymap_actions import AddKeyMap, RemoveKeyMap
 from indextables.log.actions.spelled import Spelled, UnknownActions
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "NULL_PARTITION",
     "Action",
     "AddFile",
+    "AddKeyMap",
     "AddXRef",
     "CommitInfo",
     "DefineIndex",
@@ -37,6 +39,7 @@ __all__ = [
     "Metadata",
     "Protocol",
     "RemoveFile",
+    "RemoveKeyMap",
     "RemoveXRef",
     "SkipFile",
     "Txn",
@@ -346,6 +349,8 @@ Action: TypeAlias = (
     | DefineIndex
     | IndexBlocks
     | DropIndex
+    | AddKeyMap
+    | RemoveKeyMap
     | Txn
     | CommitInfo
     | UnknownActions
@@ -364,6 +369,8 @@ ACTION_TYPES: Mapping[str, type[Spelled]] = {
         DefineIndex,
         IndexBlocks,
         DropIndex,
+        AddKeyMap,
+        RemoveKeyMap,
         Txn,
         CommitInfo,
     )

@@ -31,6 +31,7 @@ from indextables.log.actions import (
     Metadata,
     Protocol,
     RemoveFile,
+    RemoveKeyMap,
     RemoveXRef,
     Txn,
 )
@@ -175,6 +176,8 @@ def _check_side_actions(actions: Sequence[Action], latest: Snapshot) -> None:
             raise conflict(
                 "cross-reference gone", f"'{action.path}' was removed already", latest.version
             )
+        if isinstance(action, RemoveKeyMap) and action.path not in latest.ledger.keymaps:
+            raise conflict("key map gone", f"'{action.path}' was removed already", latest.version)
         if isinstance(action, DefineIndex):
             known = definitions.get(action.column)
             if known is not None and known.id != action.id:

@@ -5,6 +5,7 @@ A ledger is immutable; ``applied`` gives the next one. The rules:
 * the latest protocol and metadata win; metadata also carries the schema registry and a mirror of
   column-index definitions in its configuration;
 * a cross-reference lives from ``addXRef`` to ``removeXRef`` of the same path;
+* a key map lives from ``addKeyMap`` to ``removeKeyMap`` of the same path;
 * a column-index definition lives until it is dropped; files of an index count only while the
   definition with the same id lives, and only for splits that live (the snapshot asks by split);
 * a skip lives until its split is added again or removed; a later skip of the same split replaces
@@ -24,6 +25,7 @@ from indextables.errors import CorruptFileError
 from indextables.log.actions import (
     Action,
     AddFile,
+    AddKeyMap,
     AddXRef,
     CommitInfo,
     DefineIndex,
@@ -33,6 +35,7 @@ from indextables.log.actions import (
     Metadata,
     Protocol,
     RemoveFile,
+    RemoveKeyMap,
     RemoveXRef,
     SkipFile,
     Txn,
@@ -66,6 +69,7 @@ class Ledger:
     removed_xrefs: Mapping[str, RemoveXRef] = field(default_factory=dict)
     indexes: ColumnIndexes = field(default_factory=ColumnIndexes)
     skips: Mapping[str, SkipFile] = field(default_factory=dict)
+    keymaps: Mapping[str, AddKeyMap] = field(default_factory=dict)
     txns: Mapping[str, Txn] = field(default_factory=dict)
     unknown: str = ""
 
@@ -91,7 +95,7 @@ class Ledger:
         for column, files in by_column.items():
             definition = self.indexes.definitions[column]
             found.append(IndexBlocks(definition.id, column, files=tuple(files)))
-        found += [*self.skips.values(), *self.txns.values()]
+        found += [*self.keymaps.values(), *self.skips.values(), *self.txns.values()]
         return [*found, UnknownActions(self.unknown)] if self.unknown else found
 
 
@@ -137,6 +141,10 @@ class _Draft:
                 self._map("txns")[action.app_id] = action
             case AddXRef() | RemoveXRef():
                 self._apply_xref(action)
+            case AddKeyMap():
+                self._map("keymaps")[action.path] = action
+            case RemoveKeyMap():
+                self._map("keymaps").pop(action.path, None)
             case DefineIndex() | IndexBlocks() | DropIndex():
                 self._apply_index(action)
             case UnknownActions():

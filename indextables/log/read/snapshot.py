@@ -20,7 +20,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.errors import CorruptFileError, IndexTablesError
-from indextables.log.actions import Action, AddFile, AddXRef, Metadata, Protocol, SkipFile
+from indextables.log.actions import (
+    Action,
+    AddFile,
+    AddKeyMap,
+    AddXRef,
+    Metadata,
+    Protocol,
+    SkipFile,
+)
 from indextables.log.checkpoint.bounds import trusted_bounds
 from indextables.log.checkpoint.manifest import Bounds, ManifestInfo
 from indextables.log.read.columns import (
@@ -154,6 +162,10 @@ class Snapshot(FileColumns):
     @property
     def xrefs(self) -> tuple[AddXRef, ...]:
         return tuple(self.ledger.xrefs.values())
+
+    @property
+    def keymaps(self) -> tuple[AddKeyMap, ...]:
+        return tuple(self.ledger.keymaps.values())
 
     @property
     def indexes(self) -> ColumnIndexes:

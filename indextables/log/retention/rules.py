@@ -129,7 +129,8 @@ def discard(log: TransactionLog, kind: Kind, paths: Sequence[str]) -> None:
         snapshot = log.snapshot()
         places = snapshot.indices_of(list(paths)).tolist()
         listed = [path for path, place in zip(paths, places, strict=True) if place >= 0]
-        live = Live([*listed, *(x.path for x in snapshot.xrefs)])
+        maps = (k.path for k in snapshot.keymaps)
+        live = Live([*listed, *maps, *(x.path for x in snapshot.xrefs)])
         allowed, refused = sift(kind, paths, live)
         delete(log.store, kind, allowed, live)
     except (IndexTablesError, OSError) as error:

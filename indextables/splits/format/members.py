@@ -7,6 +7,7 @@ ROWS_DIRECTORY = "rows.dir"
 FUSE8 = "fuse.filter"
 FUSE16 = "fuse16.filter"
 ZONES = "zones.bin"
+KEYS = "keys.bin"
 DOC_MAPPING = "_doc_mapping.json"
 
 

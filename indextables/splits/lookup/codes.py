@@ -73,6 +73,13 @@ class CodeBuilder:
         """The values that were numbered."""
         return list(self._numbers)
 
+    def counts(self) -> NDArray[np.int64] | None:
+        """In how many rows each of ``values`` is, ``None`` if there were too many."""
+        if self._parts is None:
+            return None
+        codes = np.concatenate([np.empty(0, np.uint16), *self._parts])
+        return np.bincount(codes, minlength=len(self._numbers) + 1)[1:].astype(np.int64)
+
     def add(self, coded: pa.DictionaryArray) -> None:
         if self._parts is None:
             return

@@ -51,6 +51,8 @@ class IndexBuilder:
         """About how many bytes the index takes before it is written."""
         self.tokens: dict[str, pa.Array] = {}
         """After ``finish``: the distinct tokens of each tokenised column."""
+        self.token_counts: dict[str, pa.Array] = {}
+        """After ``finish``: in how many rows each of these tokens is."""
         self._document = tantivy.Document
         self._index = tantivy.Index(tantivy_schema(fields), path=folder)
         register_analyzers(self._index, fields)
@@ -113,6 +115,8 @@ class IndexBuilder:
             if field.kind == "text":
                 found = searcher.terms_with_prefix(field.name, "")
                 self.tokens[field.column] = pa.array([term for term, _ in found], pa.string())
+                counts = pa.array([count for _, count in found], pa.int64())
+                self.token_counts[field.column] = counts
         self._index = None
         if segments > 1 or docs != self.num_docs:
             raise IndexTablesError(

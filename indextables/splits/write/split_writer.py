@@ -44,6 +44,7 @@ from indextables.splits.lookup.zones import ZoneBuilder
 from indextables.splits.read.indexfiles import pack_index, sealed_meta
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.write.documents import MOST_MEMORY, IndexBuilder
+from indextables.splits.write.keys import Counted, counted_rows, counted_terms, keys_member
 from indextables.splits.write.stats import SplitStatistics, StatisticsCollector
 from indextables.storage import workfolders
 from indextables.storage.scratch import in_scratch, scratch_folder
@@ -129,6 +130,7 @@ class SplitWriter:
         self._keys: dict[str, KeyCollector] = {}
         self._hashed: dict[str, list[tuple[NDArray[np.uint64], NDArray[np.uint32]]]] = {}
         self._coded: dict[str, CodeBuilder] = {}
+        self._counted: dict[str, Counted] = {}
         self._zones = ZoneBuilder({})
         self._kept: dict[str, list[Any]] = {c: [] for c in column_indexes or {}}
         self._carried: dict[str, bytes] = {}
@@ -285,6 +287,9 @@ class SplitWriter:
         builder.finish()
         for column, tokens in builder.tokens.items():
             self._keys[column].add_tokens(tokens)
+            if self._keeps_keys:
+                counts = builder.token_counts[column].to_numpy()
+                self._counted[column] = counted_terms(hash_terms(column, tokens, HASH_KIND), counts)
         bundle = BundleWriter(os.path.join(self._folder, "split.bundle"))
         try:
             start, end = self._bundle(bundle, builder, rows, statistics)
@@ -322,15 +327,29 @@ class SplitWriter:
             rows = np.concatenate([r for _, r in parts])
             bundle.add(members.hash_table(column), build_hash_table(hashes, rows))
             self._hashed[column] = [(distinct(hashes), rows)]
+            if self._keeps_keys:
+                self._counted[column] = counted_rows(hashes, rows)
         for at, field in enumerate(fields):
             coder = self._coded.get(field.column)
             if coder is not None:
                 self._keys[field.column].add(self._typed(field.column, coder))
+                self._count_codes(field.column, coder)
                 packed = coder.finish()
                 if packed is not None:
                     codes[members.codes(field.column)] = packed
                     fields[at] = replace(field, codes=True)
         return fields, codes
+
+    @property
+    def _keeps_keys(self) -> bool:
+        return bool(self._config["xref.keymap.enabled"])
+
+    def _count_codes(self, column: str, coder: CodeBuilder) -> None:
+        mapping = self.mapping.get(column)
+        counts = coder.counts() if self._keeps_keys else None
+        if counts is not None and mapping is not None:
+            texts = canonical_texts(self._typed(column, coder), mapping)
+            self._counted[column] = counted_terms(hash_terms(column, texts, HASH_KIND), counts)
 
     def _typed(self, column: str, coder: CodeBuilder) -> Any:
         return typed_values(pa.array(coder.values, pa.string()), self.schema.field(column).type)
@@ -341,6 +360,10 @@ class SplitWriter:
         for at, field in enumerate(fields):
             if field.column in parts:
                 fields[at] = replace(field, terms=len(parts[field.column]))
+        if self._keeps_keys:
+            everything = self._config["xref.keymap.allTypes"]
+            made = keys_member(parts, self._counted, self.mapping, self.schema, everything)
+            bundle.add(members.KEYS, *made)
         keys = distinct(np.concatenate([np.empty(0, np.uint64), *parts.values()]))
         bundle.add(members.FUSE8, BinaryFuse8.build(keys, round_segments=True).to_postcard())
         if self._config["xref.build.filterType"] == "fuse16":

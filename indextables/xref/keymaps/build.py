@@ -1,0 +1,245 @@
+"""Building key maps after commits: a map for the new splits, then joins as the levels fill.
+
+A map of new splits is made of the keys each split keeps (``keys.bin``): a footer and one member of
+each new split are read, nothing of the others. Joins read maps only. Each map is written and
+committed by itself; if somebody else retired one of its sources meanwhile, ours is discarded and
+the next build looks again. Splits without keys (older ones, those of other programs) are covered
+by no map; this process remembers them so as not to open them again at every commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from indextables.config import Config
+from indextables.errors import (
+    CommitConflictError,
+    CommitFailedError,
+    CorruptFileError,
+    ObjectNotFoundError,
+)
+from indextables.log.actions import Action, AddFile, AddKeyMap, RemoveKeyMap
+from indextables.log.commit.gate import mutates
+from indextables.log.commit.transaction import Transaction
+from indextables.log.log import TransactionLog
+from indextables.log.read.snapshot import Snapshot
+from indextables.log.retention.rules import discard
+from indextables.splits.format import members
+from indextables.splits.format.keymap import KeyMap, open_keymap
+from indextables.splits.read.reader import SplitReader
+from indextables.storage import pool, workfolders
+from indextables.storage.deleting import Kind
+from indextables.storage.machine import refuse_to_judge
+from indextables.storage.scratch import in_scratch, scratch_folder
+from indextables.xref.keymaps.catalog import Catalog, places_of
+from indextables.xref.keymaps.layout import digest_of, new_keymap_path
+from indextables.xref.keymaps.levels import Run, Step, next_step
+from indextables.xref.keymaps.merging import Source, join
+
+LOG = logging.getLogger("indextables.xref")
+MOST_NEW = 1024
+MOST_STEPS = 16
+_WORK_FOLDER = "spark.indextables.xref.build.tempDirectoryPath"
+
+_keyless: dict[str, set[str]] = {}
+_keyless_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMapBuilt:
+    """One map that a build made or retired."""
+
+    path: str
+    action: str
+    splits: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The usable maps of a snapshot, and the actions of those that are not."""
+
+    snapshot: Snapshot
+    maps: dict[str, KeyMap]
+    broken: tuple[AddKeyMap, ...]
+
+    def run(self, path: str) -> Run:
+        found = self.maps[path]
+        live = int((places_of(self.snapshot, found) >= 0).sum())
+        return Run(path, found.size, found.splits, live)
+
+
+class KeyMapBuilder:
+    """Builds the key maps of one table."""
+
+    def __init__(self, log: TransactionLog, config: Config | None = None) -> None:
+        self.log = log
+        self.config = config or log.config
+        self._catalog = Catalog(log.store, self.config["xref.cache.maxSize"])
+
+    @mutates("INDEX CROSSREFERENCES")
+    def update(self) -> list[KeyMapBuilt]:
+        """Cover what is new, join what is due; what was done."""
+        done: list[KeyMapBuilt] = []
+        try:
+            done += self._retire()
+            done += self._cover()
+            for _ in range(MOST_STEPS):
+                state = self._state()
+                step = self._due(state)
+                if step is None:
+                    break
+                done.append(self._join(state, step))
+        except CommitConflictError as error:
+            LOG.info("another builder was faster, the next commit looks again: %s", error)
+        return done
+
+    # -- what there is ----------------------------------------------------------------------------
+
+    def _state(self) -> _State:
+        snapshot = self.log.snapshot()
+        maps: dict[str, KeyMap] = {}
+        broken: list[AddKeyMap] = []
+        for action, found in zip(
+            snapshot.keymaps, self._catalog.open_all(snapshot.keymaps), strict=True
+        ):
+            if isinstance(found, KeyMap):
+                maps[action.path] = found
+            else:
+                if not isinstance(found, CorruptFileError | ObjectNotFoundError):
+                    raise found
+                LOG.warning("a key map cannot be used and is made anew: %s", found)
+                broken.append(action)
+        return _State(snapshot, maps, tuple(broken))
+
+    def _due(self, state: _State) -> Step | None:
+        runs = [run for path in state.maps if (run := state.run(path)).live]
+        return next_step(
+            runs, self.config["xref.keymap.fanOut"], self.config["xref.keymap.maxSize"]
+        )
+
+    def _retire(self) -> list[KeyMapBuilt]:
+        """Maps that cannot be read or cover nothing that lives."""
+        state = self._state()
+        dead = [run for path in state.maps if not (run := state.run(path)).live]
+        gone = [*(a.path for a in state.broken), *(run.path for run in dead)]
+        if gone:
+            self._commit(None, gone)
+        return [KeyMapBuilt(path, "retired", 0, 0) for path in gone]
+
+    # -- new splits -------------------------------------------------------------------------------
+
+    def _cover(self) -> list[KeyMapBuilt]:
+        state = self._state()
+        fresh = self._uncovered(state)
+        sources = [source for source in self._gathered(fresh) if source is not None]
+        return [self._write(sources, (), "created")] if sources else []
+
+    def _uncovered(self, state: _State) -> list[AddFile]:
+        """The newest live splits that no map covers and that may have keys."""
+        snapshot = state.snapshot
+        free = np.ones(snapshot.num_files, np.bool_)
+        for found in state.maps.values():
+            places = places_of(snapshot, found)
+            free[places[places >= 0]] = False
+        with _keyless_lock:
+            known = list(_keyless.get(self.log.table_id, ()))
+        places = snapshot.indices_of(known)
+        free[places[places >= 0]] = False
+        return [snapshot.file(int(i)) for i in np.flatnonzero(free)[-MOST_NEW:]]
+
+    def _gathered(self, adds: Sequence[AddFile]) -> Iterator[Source | None]:
+        workers = pool.workers(self.log.store, self.config["read.remoteParallelism"])
+        for add, found in zip(adds, pool.in_order(self._keys_of, adds, workers), strict=True):
+            if found is None:
+                with _keyless_lock:
+                    _keyless.setdefault(self.log.table_id, set()).add(add.path)
+            yield found
+
+    def _keys_of(self, add: AddFile) -> Source | None:
+        """The keys of one split, ``None`` where it keeps none that can be read."""
+        try:
+            source = SplitReader.open(self.log.store, add, config=self.config).source
+            if source.is_foreign or not source.has(members.KEYS):
+                return None
+            raw = memoryview(source.fetch(members.KEYS))
+            found = open_keymap(lambda a, b: raw[a:b], len(raw), add.path)
+        except (CorruptFileError, ObjectNotFoundError) as error:
+            refuse_to_judge(error, path=add.path)
+            LOG.warning("not covered by a key map: %s", error)
+            return None
+        return Source(found, lambda a, b: raw[a:b], (add.path,))
+
+    # -- joining ----------------------------------------------------------------------------------
+
+    def _join(self, state: _State, step: Step) -> KeyMapBuilt:
+        sources = [self._source(state, run.path) for run in step.sources]
+        return self._write(sources, [run.path for run in step.sources], "joined")
+
+    def _source(self, state: _State, path: str) -> Source:
+        found = state.maps[path]
+        live = places_of(state.snapshot, found) >= 0
+
+        def read(start: int, end: int) -> Any:
+            return self.log.store.read_range(path, start, end)
+
+        return Source(found, read, found.paths, None if live.all() else live)
+
+    def _write(self, sources: Sequence[Source], replaced: Sequence[str], verb: str) -> KeyMapBuilt:
+        start = time.monotonic()
+        parent = self.config["xref.build.tempDirectoryPath"]
+        folder = scratch_folder("keymap", parent, _WORK_FOLDER)
+        path = new_keymap_path()
+        local = os.path.join(folder, "map")
+        try:
+            with in_scratch(os.path.dirname(folder), _WORK_FOLDER), open(local, "xb") as file:
+                size = join(sources, file.write)
+            self.log.store.put_file(path, local)
+        finally:
+            workfolders.release(folder)
+        paths = [p for source in sources for p in source.kept]
+        action = AddKeyMap(
+            path=path,
+            size=size,
+            splits=len(paths),
+            digest=digest_of(paths),
+            created_time=int(time.time() * 1000),
+            build_duration_ms=int((time.monotonic() - start) * 1000),
+        )
+        try:
+            self._commit(action, replaced)
+        except (CommitConflictError, CommitFailedError):
+            discard(self.log, Kind.KEYMAP, [path])
+            raise
+        return KeyMapBuilt(path, verb, len(paths), size)
+
+    def _commit(self, add: AddKeyMap | None, gone: Sequence[str]) -> None:
+        def actions(snapshot: Snapshot) -> list[Action]:
+            missing = [path for path in gone if path not in snapshot.ledger.keymaps]
+            if missing:
+                raise CommitConflictError("a key map was replaced", path=missing[0])
+            now = int(time.time() * 1000)
+            found: list[Action] = [RemoveKeyMap(path, now) for path in gone]
+            return found if add is None else [*found, add]
+
+        self.log.commit(
+            Transaction(
+                self.log.snapshot(),
+                "INDEX CROSSREFERENCES",
+                parameters={"keyMaps": int(add is not None), "replaced": len(gone)},
+                actions=actions,
+            )
+        )
+
+
+def update_keymaps(log: TransactionLog, config: Config) -> list[KeyMapBuilt]:
+    """Build what is due, if the table's settings want key maps."""
+    return KeyMapBuilder(log, config).update() if config["xref.keymap.enabled"] else []
