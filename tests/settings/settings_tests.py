@@ -12,6 +12,7 @@ READ = "settings/test_settings_read.py::"
 XREF = "settings/test_settings_xref.py::"
 OPTIONS = "storage/test_storage_options.py::"
 COPIES = "log/test_state_cache.py::"
+KEYS = "splits/test_splits_keys.py::"
 
 TESTS = {
     # transaction log
@@ -161,6 +162,10 @@ TESTS = {
     "xref.storage.compressionEnabled": XREF + "test_storage_compression_enabled",
     "xref.localCache.enabled": XREF + "test_local_cache",
     "xref.localCache.directory": XREF + "test_local_cache",
+    "xref.keymap.enabled": XREF + "test_keymap_settings",
+    "xref.keymap.allTypes": KEYS + "test_floats_and_timestamps_are_kept_only_on_request",
+    "xref.keymap.fanOut": XREF + "test_keymap_settings",
+    "xref.keymap.maxSize": XREF + "test_keymap_settings",
     "xref.cache.maxSize": XREF + "test_cache_max_size",
     # column indexes
     "columnIndex.enabled": READ + "test_column_index",

@@ -370,14 +370,30 @@ def test_on_disk_is_near(tmp_path: Path) -> None:
         "xref__localCache__directory": str(tmp_path / "kept"),
     }
     store, table = far(path, **given)
-    store.coalesce_gap = 1
+    store.inner.coalesce_gap = 1
     assert len(table.plan(absent)) == 1, "too dear to ask"
     far(path, xref__query__minSplitsForXRef=1, **given)[1].plan(absent)
     forget()
     store, table = far(path, **given)
-    store.coalesce_gap = 1
+    store.inner.coalesce_gap = 1
     assert len(table.plan(absent)) == 0
     assert fetched(store) == 0
+
+
+def test_keymap_settings(tmp_path: Path) -> None:
+    """Maps are made on request, joined by the fan-out, and never beyond the largest size."""
+
+    def maps(name: str, **given: Any) -> int:
+        path = tmp_path / name
+        for _ in range(4):
+            write(rows(1), path, mode="append", **given)
+        return len(opened(path).snapshot.keymaps)
+
+    on: dict[str, Any] = {"xref__keymap__enabled": True, "xref__keymap__fanOut": 2}
+    assert maps("off") == 0
+    assert maps("narrow", **on) < 4
+    assert maps("wide", **{**on, "xref__keymap__fanOut": 32}) == 4
+    assert maps("small", **on, xref__keymap__maxSize=1) == 4
 
 
 @pytest.fixture(scope="module")
