@@ -33,17 +33,19 @@ def new_table(path: Path) -> str:
     return str(path)
 
 
-def recorded(run: Callable[[str], Any], tmp_path: Path) -> list[Stack]:
-    run(new_table(tmp_path / "first"))
-    table = new_table(tmp_path / "second")
+def recorded(
+    run: Callable[[Any], Any], tmp_path: Path, ready: Callable[[str], Any] = str
+) -> list[Stack]:
+    run(ready(new_table(tmp_path / "first")))
+    table = ready(new_table(tmp_path / "second"))
     recorder = Recorder()
     with recorder.recording():
         run(table)
     return recorder.calls
 
 
-def merge(path: str) -> None:
-    assert indextables.open(path).merge().metrics.merged_files > 0
+def merge(table: indextables.Table) -> None:
+    assert table.merge().metrics.merged_files > 0
 
 
 def append(path: str) -> None:
@@ -55,7 +57,7 @@ def test_a_write(tmp_path: Path) -> None:
 
 
 def test_a_merge(tmp_path: Path) -> None:
-    assert mistakes(flow_of(PAGE, "A merge"), recorded(merge, tmp_path)) == []
+    assert mistakes(flow_of(PAGE, "A merge"), recorded(merge, tmp_path, indextables.open)) == []
 
 
 @pytest.mark.spark

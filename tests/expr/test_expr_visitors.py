@@ -50,7 +50,7 @@ SINGLE = {
     "expr/textmatch.py::_field",
     "expr/textmatch.py::_words",
     "expr/textmatch.py::match",
-    "planner/stages/program.py::_usable",
+    "planner/stages/program.py::allow",
     "planner/stages/ranges.py::is_avoided",
     "splits/lookup/predicates.py::_pattern",
     "splits/lookup/predicates.py::_column",
@@ -71,13 +71,12 @@ SINGLE = {
     "planner/stages/program.py::_text_node",
     "spark/driver/scan.py::_is_accepted",
     "spark/driver/scan.py::without_others",
-    "spark/tasks/reading.py::scores",
+    "splits/read/access.py::scores",
     "splits/lookup/coded.py::_mask",
     "splits/lookup/coded.py::is_coded",
     "splits/lookup/predicates.py::text_conjuncts",
     "splits/lookup/terms.py::likely_parts",
-    "splits/read/access.py::_prefers_scan",
-    "splits/read/access.py::spares_index",
+    "splits/read/choose.py::_needs_text",
     # Parts that are joined with their like; any other part stands alone.
     "expr/normalize.py::_merge",
     "expr/normalize.py::all_of",
@@ -86,7 +85,7 @@ SINGLE = {
     "splits/lookup/predicates.py::_conjuncts",
     "splits/lookup/predicates.py::_group",
     # Ranges inside JSON have an order of their own; the wording of a reason.
-    "columnindex/predicates.py::answers_exactly",
+    "splits/lookup/colindex/predicates.py::answers_exactly",
     "expr/textmatch.py::_json",
     "planner/explain/why.py::_open_end",
     "planner/explain/why.py::_rule",
@@ -149,7 +148,7 @@ def test_every_visitor_names_every_kind(name: str) -> None:
 def test_the_places_that_need_visitors_have_them() -> None:
     """Coverage by construction: these decide by the kind of a node."""
     assert set(VISITED) >= {
-        "columnindex/predicates.py",
+        "splits/lookup/colindex/predicates.py",
         "expr/evaluate.py",
         "expr/normalize.py",
         "expr/predicate.py",

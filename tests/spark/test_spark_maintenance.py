@@ -153,7 +153,7 @@ def test_cross_references_on_spark(spark: Any, table: Callable[[], str], kind: s
         for path, session in ((here, None), (there, spark))
     ]
     names = ("action", "source_splits_count", "total_terms", "xref_size_bytes")
-    first, second = ([{n: row[n] for n in names} for row in found] for found in rows)
+    first, second = ([{n: getattr(row, n) for n in names} for row in found] for found in rows)
     assert first == second
     assert first[0]["source_splits_count"] == SPLITS
     opened = indextables.open(there, options=OPTIONS)
