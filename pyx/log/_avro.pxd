@@ -1,9 +1,9 @@
 """Avro data, walked by a compiled schema: file entries to columns, anything else to objects.
 
-The program comes from ``indextables.log.checkpoint.avro_schema``: nodes ``(op, a, b)``, children of
-records and unions, and for each top-level field of a file entry the kind of column it goes to.
-Every byte is read through the checked cursor. Lengths and counts are compared with what is left before
-anything is allocated for them, and a budget bounds the items that take no bytes at all.
+The program comes from ``indextables.log.checkpoint.avro_schema``: nodes ``(op, a, b)``, children
+of records and unions, and for each top-level field of a file entry the kind of column it goes to.
+Every byte is read through the checked cursor. Lengths and counts are compared with what is left
+before anything is allocated for them, and a budget bounds the items that take no bytes at all.
 """
 
 from libc.stdint cimport INT64_MIN
