@@ -14,6 +14,7 @@ from log_helpers import append, memory_store, new_table, reopen, split
 from indextables.errors import AmbiguousWriteError, CommitStateUnknownError
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
+from indextables.log.read.loader import first_look, load_snapshot
 from indextables.log.read.versions import version_path
 from indextables.maintenance.logwork import truncate_time_travel
 from indextables.storage.base import Store
@@ -125,3 +126,20 @@ def test_a_log_without_its_newest_version_file_is_still_written_to() -> None:
     fresh = reopen(log)
     assert fresh.commit(Transaction(None, "append", actions=[split("d")])).version == 4
     assert names(reopen(log)) == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize("form", ["json", "avro"])
+def test_checkpoints_that_a_truncation_removes_are_no_reason_to_serve_less(form: str) -> None:
+    """A reader that listed before the truncation and reads after it lists again."""
+    log = new_table(state__format=form)
+    for i in range(3):
+        append(log, f"early{i}")
+    truncate_time_travel(log)
+    listed = first_look(log.store)
+    for i in range(3):
+        append(log, f"late{i}")
+    truncate_time_travel(log)
+    assert not listed.listing.states & first_look(log.store).listing.states
+    found = load_snapshot(log.store, log.config, look=listed).snapshot
+    assert found.version == log.snapshot().version
+    assert found.num_files == 6

@@ -126,7 +126,7 @@ def test_a_table_by_its_path(tmp_path: Path) -> None:
 
 
 def test_the_tables_own_cross_references_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from indextables.xref import router
+    from indextables.xref import routing
 
     class Only:
         def __init__(self, store: Any, config: Config) -> None:
@@ -136,7 +136,7 @@ def test_the_tables_own_cross_references_are_asked(monkeypatch: pytest.MonkeyPat
             report = SimpleNamespace(columns=("s",), detail="asked")
             return SimpleNamespace(keep=np.arange(len(candidates)) == 0, report=report)
 
-    monkeypatch.setattr(router, "XRefQueryRouter", Only)
+    monkeypatch.setattr(routing, "XRefQueryRouter", Only)
     table = one("s", pa.string(), ["a", "c"], ["a", "c"])
     table.snapshot.xrefs = ("one",)
     config = Config({"xref.query.minSplitsForXRef": 1})

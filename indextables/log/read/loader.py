@@ -8,8 +8,9 @@ A checkpoint that cannot be read is passed over for an older one, or for the ver
 but only if that still reaches as far as the broken checkpoint did. Otherwise its content exists
 nowhere else, and the load fails with its error: an older table is never served as the newest.
 
-A version file that was listed and is gone when read was cleaned away under our feet; the load
-starts again with a fresh listing.
+A version file or a checkpoint that was listed and is gone when read was cleaned away meanwhile; the
+load starts again with a fresh listing. A checkpoint that is gone is no reason to serve an older
+version.
 
 On an object store a load is two or three round trips. The first look asks for version 0 (which
 names the table) and for one page of the listing, side by side; checkpoint or versions follow. The
@@ -219,15 +220,22 @@ def _start(store: Store, config: Config, listing: LogListing, last: int) -> Star
             return Start(load_checkpoint(store, candidate, listing, config), candidate)
         except (CorruptFileError, ObjectNotFoundError) as error:
             logger.warning("passing over the checkpoint of version %d: %s", candidate, error)
-            if isinstance(error, CorruptFileError) and broken is None:
+            if broken is None:
                 broken, lost = error, candidate
     if listing.since:
         raise _NeedsOlderError
     if broken is not None and _reach(listing, -1, last) < lost:
-        raise broken
+        raise _lost(broken, lost)
     if 0 not in listing.versions:
         raise missing_first(store)
     return Start(None, -1)
+
+
+def _lost(error: IndexTablesError, version: int) -> IndexTablesError:
+    """The error of a checkpoint that nothing replaces; one that is gone has to be listed again."""
+    if isinstance(error, CorruptFileError):
+        return error
+    return VanishedError("a checkpoint was cleaned away", path=error.path, version=version)
 
 
 def _reach(listing: LogListing, start: int, last: int) -> int:

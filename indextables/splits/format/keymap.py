@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
+from zstandard import ZstdError
 
 from indextables.errors import CorruptFileError
 from indextables.expr.keys import HASH_KIND
@@ -277,7 +278,7 @@ def _described(parts: list[bytes], buckets: int, end: int, size: int, path: str)
             _paths(parts[1]),
             np.cumsum([len(MAGIC), *np.frombuffer(parts[0], "<u4").tolist()], dtype=np.int64),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, zstandard.ZstdError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ZstdError) as error:
         raise CorruptFileError(f"unreadable key map: {error}", path=path) from error
     _check(found, buckets, end)
     return found
