@@ -153,7 +153,11 @@ class Store(ABC):
 
     @abstractmethod
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
-        """Paths of the folders directly in the folder ``prefix``, sorted."""
+        """Paths of the folders directly in the folder ``prefix``, sorted.
+
+        A folder is what the names of objects share. A directory that an interrupted write or
+        deletion left without a file is none, on a file system as on an object store.
+        """
 
     def list_folder(
         self, prefix: str = "", start_after: str | None = None, most_pages: int | None = None

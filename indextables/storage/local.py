@@ -164,7 +164,8 @@ class LocalStore(Store):
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         folder = safe_folder(prefix)
         names = (entry.name for entry in self._scan(folder) if entry.is_dir())
-        return sorted(f"{folder}/{name}" if folder else name for name in names)
+        paths = sorted(f"{folder}/{name}" if folder else name for name in names)
+        return [path for path in paths if next(self._walk(path, recursive=True), None)]
 
     # -- writing --------------------------------------------------------------------------------
 

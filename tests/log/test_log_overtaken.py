@@ -11,11 +11,16 @@ from collections.abc import Callable
 import pytest
 from log_helpers import append, memory_store, new_table, reopen, split
 
-from indextables.errors import AmbiguousWriteError, CommitStateUnknownError
+from indextables.errors import (
+    AmbiguousWriteError,
+    CommitStateUnknownError,
+    CorruptFileError,
+    VersionNotFoundError,
+)
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.loader import first_look, load_snapshot
-from indextables.log.read.versions import version_path
+from indextables.log.read.versions import state_dir, version_path
 from indextables.maintenance.logwork import truncate_time_travel
 from indextables.storage.base import Store
 from indextables.storage.wrapped import WrappedStore
@@ -143,3 +148,32 @@ def test_checkpoints_that_a_truncation_removes_are_no_reason_to_serve_less(form:
     found = load_snapshot(log.store, log.config, look=listed).snapshot
     assert found.version == log.snapshot().version
     assert found.num_files == 6
+
+
+def half_deleted(newest: bool) -> TransactionLog:
+    """A log with a state whose deletion was interrupted, and no version file to replace it."""
+    log = new_table(memory_store(), checkpoint__interval=0)
+    for number in (1, 2, 3):
+        append(log, f"s{number}")
+        if number != 1:
+            log.checkpoint()
+    gone = 3 if newest else 2
+    log.store.put(f"{state_dir(gone)}/left-behind", b"")
+    log.store.delete([f"{state_dir(gone)}/_manifest.avro"])
+    log.store.delete([version_path(v) for v in (range(4) if newest else range(3))])
+    if newest:
+        log.store.delete([f"{state_dir(2)}/_manifest.avro"])
+    return reopen(log)
+
+
+def test_a_version_whose_state_is_half_deleted_is_not_found() -> None:
+    """Nothing changes while it is read, so "try again" would be bad advice."""
+    log = half_deleted(newest=False)
+    assert names(log) == {"s1", "s2", "s3"}
+    with pytest.raises(VersionNotFoundError, match="3 to 3"):
+        log.snapshot(version=2)
+
+
+def test_a_half_deleted_newest_state_is_damage() -> None:
+    with pytest.raises(CorruptFileError, match="incomplete"):
+        half_deleted(newest=True).snapshot()

@@ -179,6 +179,15 @@ def test_the_table_folder_is_made_on_the_first_write(tmp_path: Path) -> None:
     assert [info.path for info in store.list(recursive=True)] == ["_log/0"]
 
 
+def test_a_directory_without_a_file_is_no_folder(tmp_path: Path) -> None:
+    """An interrupted deletion leaves one; on an object store there would be nothing."""
+    store = open_store(str(tmp_path))
+    store.put("log/full/deep/x", b"1")
+    (tmp_path / "log" / "empty" / "deep").mkdir(parents=True)
+    assert store.list_dirs("log") == ["log/full"]
+    assert store.list_folder("log").folders == ["log/full"]
+
+
 # -- Hadoop's checksums ---------------------------------------------------------------------------
 
 

@@ -10,7 +10,8 @@ nowhere else, and the load fails with its error: an older table is never served 
 
 A version file or a checkpoint that was listed and is gone when read was cleaned away meanwhile; the
 load starts again with a fresh listing. A checkpoint that is gone is no reason to serve an older
-version.
+version. Where the fresh listing is the same, nobody is cleaning up: an interrupted deletion left a
+part of a state. The version that was asked for is then gone; a newest version is damaged.
 
 On an object store a load is two or three round trips. The first look asks for version 0 (which
 names the table) and for one page of the listing, side by side; checkpoint or versions follow. The
@@ -22,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from indextables.config import Config
@@ -127,6 +129,8 @@ def load_snapshot(
             pass
         except VanishedError as gone:
             logger.info("%s was cleaned away while reading, listing again (%d)", gone, attempt)
+            if list_log(store, listing.since) == listing:
+                raise _incomplete(gone, version, listing, store) from gone
         except CorruptFileError:
             if list_log(store, listing.since) == listing:
                 raise
@@ -236,6 +240,21 @@ def _lost(error: IndexTablesError, version: int) -> IndexTablesError:
     if isinstance(error, CorruptFileError):
         return error
     return VanishedError("a checkpoint was cleaned away", path=error.path, version=version)
+
+
+def _incomplete(
+    gone: VanishedError, version: int | None, listing: LogListing, store: Store
+) -> IndexTablesError:
+    """What is said of a file that a settled listing names and that is not there."""
+    if version is not None and version < listing.newest:
+        states = listing.states - {gone.version}
+        return not_found(version, replace(listing, states=states), store)
+    return CorruptFileError(
+        "the newest checkpoint is incomplete and no other file of the log replaces it",
+        path=gone.path,
+        version=gone.version,
+        hint=REMEDY,
+    )
 
 
 def _reach(listing: LogListing, start: int, last: int) -> int:
