@@ -109,7 +109,7 @@ def test_legacy_manifests_in_state_folders(rng: random.Random, tmp_path: Path) -
     report = gc.collect(store, CONFIG, now_ms=LATER)
     assert report.states == [1, 2]
     assert f"{folder}/manifest-needless.avro" in report.manifests
-    assert list_states(store) == [1, 3, 4]
+    assert list_states(store) == [3, 4]
     assert gc.collect(store, CONFIG, now_ms=LATER).states == []
 
 
