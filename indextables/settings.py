@@ -330,6 +330,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("storage.timeoutSeconds", "float", 30.0, "Longest silence of an object store before a request is given up.", low=0.001, high=1_000_000),
     _s("storage.connectTimeoutSeconds", "float", 5.0, "Longest wait for a connection to an object store.", low=0.001, high=1_000_000),
     _s("storage.attempts", "int", 5, "Tries of a request that may be repeated.", low=1, high=100),
+    _s("storage.client", "str", "auto", "Client of S3 and Azure: obstore, fsspec (s3fs, adlfs), or auto: obstore where it is installed and knows all options.", "auto", "obstore", "fsspec"),
     _s("storage.probe", "bool", True, "Check at table creation that the store honours conditional creates."),
     _s("aws.*", "str", None, "accessKey, secretKey, sessionToken, region."),
     _s("s3.*", "str", None, "endpoint, pathStyleAccess."),

@@ -8,7 +8,6 @@ is fifteen seconds, and a repeated create reports our own success as a conflict.
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -110,6 +109,8 @@ class AzureStore(ObjectStore):
         return page
 
     async def _remove(self, keys: Sequence[str]) -> None:
+        import asyncio
+
         from azure.core.exceptions import ResourceNotFoundError
 
         gate = asyncio.Semaphore(_DELETE_PARALLELISM)

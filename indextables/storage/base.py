@@ -32,6 +32,7 @@ from indextables.errors import (
     did_you_mean,
 )
 from indextables.storage import deleting
+from indextables.storage.choosing import QUICK, uses_obstore
 from indextables.storage.client_options import resolve_options, scheme_of
 from indextables.storage.paths import safe_path, temporary_name
 from indextables.storage.pool import in_order
@@ -265,6 +266,9 @@ def open_store(uri: str, options: Mapping[str, Any] | None = None) -> Store:
         raise ConfigError(
             f"no store for the scheme '{scheme}://'", hint=did_you_mean(scheme, _BACKENDS)
         )
+    resolved = resolve_options(uri, options)
+    if scheme in QUICK and uses_obstore(scheme, resolved):
+        backend = QUICK[scheme]
     module, _, name = backend.partition(":")
     store_class: type[Store] = getattr(import_module(module), name)
-    return store_class(uri, resolve_options(uri, options))
+    return store_class(uri, resolved)

@@ -9,6 +9,7 @@ So the chain is walked for an HTTP status or a known type, nearest first, and ma
 from __future__ import annotations
 
 import errno
+import re
 from enum import Enum
 
 from indextables.storage.machine import chain, ran_out
@@ -59,8 +60,20 @@ _NEVER_SENT = frozenset(
     )
 )
 _CLIENTS = frozenset(
-    ("aiobotocore", "aiohttp", "asyncio", "azure", "botocore", "gcsfs", "google", "requests")
+    (
+        "aiobotocore",
+        "aiohttp",
+        "asyncio",
+        "azure",
+        "botocore",
+        "gcsfs",
+        "google",
+        "obstore",
+        "requests",
+    )
 )
+_STATUS_IN_TEXT = re.compile(r"non-2xx status code: (\d{3})")
+_CODE_IN_TEXT = re.compile(r"<Code>(\w+)</Code>")
 
 
 def classify(error: BaseException) -> Verdict:
@@ -101,11 +114,21 @@ def _service_answer(error: BaseException) -> tuple[str, int | None]:
     name = f"{type(error).__module__}.{type(error).__name__}"
     if name == "gcsfs.retry.HttpError":
         return "", _as_status(getattr(error, "code", None))
+    if name.startswith("obstore."):
+        return _answer_in_text(str(error))
     if name.startswith("azure."):
         code = getattr(error, "error_code", "")
         status = _as_status(getattr(error, "status_code", None))
         return str(getattr(code, "value", code)), status
     return "", None
+
+
+def _answer_in_text(text: str) -> tuple[str, int | None]:
+    """obstore tells status and code as text only, and calls every 409 "exists"."""
+    if "Wanted range starting at" in text:
+        return "InvalidRange", None
+    status, code = _STATUS_IN_TEXT.search(text), _CODE_IN_TEXT.search(text)
+    return code[1] if code else "", _as_status(status[1]) if status else None
 
 
 def _as_status(value: object) -> int | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.config import PREFIX, Config
-from indextables.errors import ConfigError, is_text
+from indextables.errors import ConfigError, did_you_mean, is_text
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _ALIASES = {
@@ -38,6 +38,8 @@ FSYNC = "spark.indextables.storage.fsync"
 TIMEOUT = "spark.indextables.storage.timeoutSeconds"
 CONNECT_TIMEOUT = "spark.indextables.storage.connectTimeoutSeconds"
 RETRIES = "spark.indextables.storage.attempts"
+CLIENT = "spark.indextables.storage.client"
+CLIENTS = ("auto", "obstore", "fsspec")
 OURS = ("spark.indextables.", "fs.s3a.")
 
 
@@ -57,6 +59,7 @@ _ANY = (
     _Option((TIMEOUT,), (TIMEOUT,), kind="number"),
     _Option((CONNECT_TIMEOUT,), (CONNECT_TIMEOUT,), kind="number"),
     _Option((RETRIES,), (RETRIES,), kind="number"),
+    _Option((CLIENT,), (CLIENT,), kind="client"),
 )
 
 _S3 = (
@@ -234,6 +237,16 @@ def _number(value: object, name: str) -> float:
     return number
 
 
+def _client(value: object, name: str) -> str:
+    text = str(value).strip().lower()
+    if text not in CLIENTS:
+        raise ConfigError(
+            f"option '{name}' is not one of {', '.join(CLIENTS)}: {value!r}",
+            hint=did_you_mean(text, CLIENTS),
+        )
+    return text
+
+
 def _pick_keys(table: tuple[_Option, ...], given: Mapping[str, Any]) -> dict[_Option, Any]:
     lowered = {name.lower(): value for name, value in given.items() if value is not None}
     return _first(
@@ -284,6 +297,8 @@ def _convert(option: _Option, value: Any, name: str) -> Any:
         return "path" if flag(value, name) else "auto"
     if option.kind == "number":
         return _number(value, name)
+    if option.kind == "client":
+        return _client(value, name)
     if option.kind == "endpoint" and "://" not in str(value):
         return f"https://{value}"
     return value

@@ -8,7 +8,6 @@ that holds this boundary goes through the resumable protocol.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 from collections.abc import Sequence
@@ -102,6 +101,8 @@ class GcsStore(ObjectStore):
         )
 
     async def _remove(self, keys: Sequence[str]) -> None:
+        import asyncio
+
         gate = asyncio.Semaphore(_DELETE_PARALLELISM)
 
         async def remove(key: str) -> None:

@@ -84,6 +84,7 @@ def _number(error: BaseException) -> int | None:
     if isinstance(error, TimeoutError):
         return errno.ETIMEDOUT
     told = isinstance(error, (ValueError, RuntimeError, OSError))
+    told = told or type(error).__module__.startswith("obstore.")
     text = str(error) if told or type(error).__name__ == "PanicException" else ""
     if _NO_THREAD in text:
         return errno.EAGAIN

@@ -8,7 +8,6 @@ became of it after a lost reply is for ``commit.commit_slot`` to find out.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import os
 from abc import abstractmethod
@@ -145,6 +144,12 @@ class ObjectStore(Store):
 
         return cast(T, sync(self._fs.loop, make))
 
+    def _run_all(
+        self, calls: Sequence[Call[T]], parallelism: int
+    ) -> builtins.list[T | BaseException]:
+        """The results or errors of calls that are made side by side."""
+        return self._run(partial(_gather, calls, parallelism))
+
     def _once(self, path: str, action: str, make: Call[T]) -> T:
         try:
             return self._run(make)
@@ -162,8 +167,7 @@ class ObjectStore(Store):
         outcomes: dict[int, bytes | IndexTablesError] = {}
         waiting = builtins.list(range(len(makes)))
         for _ in tries(self._retry):
-            pending = [makes[i] for i in waiting]
-            results = self._run(partial(_gather, pending, parallelism))
+            results = self._run_all([makes[i] for i in waiting], parallelism)
             for i, result in zip(waiting, results, strict=True):
                 outcomes[i] = (
                     self._translate(result, paths[i], "read")
@@ -185,7 +189,7 @@ class ObjectStore(Store):
 
     def _failure(self, error: BaseException, path: str, action: str) -> IndexTablesError:
         verdict = classify(error)
-        text = _brief(redact(f"{type(error).__name__}: {error}", self._secrets))
+        text = _brief(redact(f"{type(error).__name__}: {_said(error)}", self._secrets))
         where = f"{self.uri}/{path}"
         if action == "create":
             return _create_failure(verdict, text, where)
@@ -363,6 +367,8 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 async def _gather(calls: Sequence[Call[T]], parallelism: int) -> builtins.list[T | BaseException]:
+    import asyncio
+
     gate = asyncio.Semaphore(parallelism)
 
     async def gated(make: Call[T]) -> T:
@@ -378,6 +384,11 @@ def _create_failure(verdict: Verdict, text: str, where: str) -> StorageError:
     if verdict in (Verdict.TRANSIENT, Verdict.UNKNOWN, Verdict.MACHINE):
         return AmbiguousWriteError(f"nobody knows whether it was created: {text}", path=where)
     return StorageError(f"cannot create: {text}", path=where, hint=_hint(verdict))
+
+
+def _said(error: BaseException) -> str:
+    """What an exception says, without the dump of its inside that obstore adds."""
+    return str(error).partition("\n\nDebug source:")[0]
 
 
 def _brief(text: str) -> str:

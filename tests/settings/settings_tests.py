@@ -185,6 +185,7 @@ TESTS = {
     "storage.fsync": READ + "test_storage_fsync",
     "storage.timeoutSeconds": READ + "test_storage_timeout_seconds_and_attempts",
     "storage.connectTimeoutSeconds": READ + "test_storage_timeouts_reach_the_client",
+    "storage.client": "storage/test_storage_choosing.py::test_a_setting_chooses",
     "storage.attempts": READ + "test_storage_timeout_seconds_and_attempts",
     "storage.probe": READ + "test_storage_probe",
     "aws.*": OPTIONS + "test_configuration_wins_over_the_environment_and_credentials_are_one_unit",

@@ -29,7 +29,12 @@ KINDS = {
     "ministack": "s3_ministack",
     "seaweed": "s3_seaweed",
     "azurite": "azure_azurite",
+    "counting, fsspec": "s3_counting",
+    "ministack, fsspec": "s3_ministack",
+    "seaweed, fsspec": "s3_seaweed",
+    "azurite, fsspec": "azure_azurite",
 }
+"""S3 and Azure go through obstore, and once more through the fsspec clients."""
 ODD_NAMES = [
     "k=a#b?c/[x]*%20.json",
     "date=2024-01-01 00:00:00/part.split",
@@ -54,7 +59,9 @@ def location(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         return str(tmp_path_factory.mktemp("local")), {}
     if fixture is None:
         return "memory://conformance", {}
-    return tuple(request.getfixturevalue(fixture))
+    uri, options = request.getfixturevalue(fixture)
+    client = "fsspec" if request.param.endswith("fsspec") else "auto"
+    return uri, options | {"spark.indextables.storage.client": client}
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from indextables.storage.testing import UnconditionalStore
 pytestmark = pytest.mark.server
 
 SERVICES = ["gcs_server", "s3_ministack", "s3_seaweed", "azure_azurite"]
+FSSPEC = {"spark.indextables.storage.client": "fsspec"}
 QUICK = {
     "spark.indextables.storage.timeoutSeconds": "1",
     "spark.indextables.storage.attempts": "8",
@@ -40,9 +41,11 @@ QUICK = {
 WRITE_METHODS = ("PUT", "POST")
 
 
-@pytest.fixture(params=SERVICES)
+@pytest.fixture(params=[*SERVICES, "s3_ministack, fsspec", "azure_azurite, fsspec"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    return request.getfixturevalue(request.param)
+    service, _, client = request.param.partition(", ")
+    found: Backend = request.getfixturevalue(service)
+    return Backend(found.uri, found.options | FSSPEC) if client else found
 
 
 @pytest.fixture
@@ -201,7 +204,7 @@ def stress(backend: Backend, proxy: FaultProxy, writers: int, commits: int) -> d
 def test_stress_of_commits_loses_and_doubles_nothing(
     backend: Backend, proxy: FaultProxy, seed: int, request: pytest.FixtureRequest
 ) -> None:
-    writers, commits, rate = STRESS[request.node.callspec.params["backend"]]
+    writers, commits, rate = STRESS[request.node.callspec.params["backend"].partition(",")[0]]
     proxy.rule = randomly(seed, rate)
     landed = stress(backend, proxy, writers, commits)
     assert len(landed) == writers * commits
