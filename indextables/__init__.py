@@ -17,7 +17,7 @@ from indextables.errors import IndexTablesError
 if TYPE_CHECKING:
     from indextables import functions, planner
     from indextables.expr.column import col
-    from indextables.public import open, read, register, sql, write
+    from indextables.public import open, read, register, scan_polars, sql, write
     from indextables.spark import last_plan
     from indextables.splits.lookup.colindex.metrics import (
         init_logging_metrics,
@@ -36,6 +36,7 @@ _HOMES = {
     "open": "indextables.public",
     "read": "indextables.public",
     "register": "indextables.public",
+    "scan_polars": "indextables.public",
     "write": "indextables.public",
 }
 _MODULES = ("functions", "planner", "sql")
@@ -53,6 +54,7 @@ __all__ = [
     "planner",
     "read",
     "register",
+    "scan_polars",
     "sql",
     "write",
 ]

@@ -67,6 +67,18 @@ class ConfigError(IndexTablesError):
     code = "ITX-1100"
 
 
+class MissingLibraryError(IndexTablesError, ImportError):
+    """A library that this call needs, and that not everybody needs, is not installed."""
+
+    code = "ITX-1200"
+
+    @classmethod
+    def of(cls, library: str, extra: str) -> MissingLibraryError:
+        """The error for a library that an optional extra of this package brings."""
+        hint = f"pip install 'indextables[{extra}]'"
+        return cls(f"this needs {library}, which is not installed", hint=hint)
+
+
 # -- bytes and stores ---------------------------------------------------------------------------
 
 

@@ -1,20 +1,26 @@
-"""The functions a user calls first: ``write``, ``open``, ``read``, ``register``, ``sql``."""
+"""The functions a user calls first: ``write``, ``open``, ``read``, ``register``, ``sql``.
+
+A path may be a string or a ``pathlib.Path``.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from indextables.log.commit.transaction import CommitResult
     from indextables.table import Table
 
-__all__ = ["open", "read", "register", "sql", "write"]
+__all__ = ["open", "read", "register", "scan_polars", "sql", "write"]
+
+Path: TypeAlias = "str | os.PathLike[str]"
 
 
 def write(
     data: Any,
-    path: str,
+    path: Path,
     *,
     partition_by: Sequence[str] = (),
     mode: str = "append",
@@ -30,7 +36,11 @@ def write(
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> CommitResult:
-    """Write Arrow data or a Spark DataFrame to the table at ``path``, in one commit.
+    """Write data to the table at ``path``, in one commit.
+
+    ``data`` is a Spark DataFrame, anything that holds Arrow data (pyarrow, pandas, Polars, DuckDB),
+    a list of dicts, a dict of columns, an iterable of batches or dicts, or the path of a Parquet,
+    CSV or newline-delimited JSON file.
 
     ``mode`` is ``append``, ``overwrite``, ``error`` or ``ignore``; ``replace_where`` limits an
     overwrite to the partitions it names. Strings are exact unless listed in ``text`` (tokenised),
@@ -54,15 +64,15 @@ def write(
     if hasattr(data, "sparkSession") and hasattr(data, "write"):
         from indextables.spark import write as write_dataframe
 
-        result: CommitResult = write_dataframe(data, path, **settings)
+        result: CommitResult = write_dataframe(data, os.fspath(path), **settings)
         return result
     from indextables.table import write_table
 
-    return write_table(data, path, **settings)
+    return write_table(data, os.fspath(path), **settings)
 
 
 def open(
-    path: str,
+    path: Path,
     version: int | None = None,
     timestamp: Any = None,
     *,
@@ -72,7 +82,27 @@ def open(
     """The table at ``path``, now or as it was at a version or moment; no Spark needed."""
     from indextables.table import open_table
 
-    return open_table(path, version, timestamp, storage_options=storage_options, options=options)
+    where = os.fspath(path)
+    return open_table(where, version, timestamp, storage_options=storage_options, options=options)
+
+
+def scan_polars(
+    path: Path,
+    version: int | None = None,
+    timestamp: Any = None,
+    *,
+    where: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """The table at ``path`` as a Polars ``LazyFrame``; its filters and columns are pushed down.
+
+    ``where`` is a condition in our language, for what Polars has no words for: text search.
+    """
+    from indextables.table.interchange.polars_scan import scan
+
+    table = open(path, version, timestamp, storage_options=storage_options, options=options)
+    return scan(table, where)
 
 
 def register(spark: Any) -> int:
@@ -88,7 +118,7 @@ def register(spark: Any) -> int:
 
 def read(
     spark: Any,
-    path: str,
+    path: Path,
     *,
     where: Any = None,
     columns: Sequence[str] | None = None,
@@ -101,7 +131,7 @@ def read(
 
     return run(
         spark,
-        path,
+        os.fspath(path),
         where=where,
         columns=columns,
         version=version,

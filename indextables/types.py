@@ -202,7 +202,12 @@ def _distinct(fields: list[pa.Field]) -> list[pa.Field]:
 def normalize_field(field: pa.Field, name: str | None = None) -> pa.Field:
     """``field`` with its type normalised; only Spark's own metadata is kept."""
     kept = {k: v for k, v in (field.metadata or {}).items() if k == b"spark"}
-    return pa.field(name or field.name, normalize_type(field.type), field.nullable, kept or None)
+    try:
+        dtype = normalize_type(field.type)
+    except SchemaMismatchError as error:
+        error.message = f"column '{field.name}': {error.message}"
+        raise
+    return pa.field(name or field.name, dtype, field.nullable, kept or None)
 
 
 def normalize_schema(schema: pa.Schema) -> pa.Schema:

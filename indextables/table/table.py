@@ -21,6 +21,7 @@ from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
 from indextables.table import execute, ordering, render, searching
 from indextables.table.changes import Difference, difference
+from indextables.table.interchange import outputs
 from indextables.table.verbs import Verbs
 from indextables.xref.keymaps.router import KeyMapRouter
 from indextables.xref.router import XRefQueryRouter
@@ -156,7 +157,34 @@ class Table(Verbs):
         self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
     ) -> Any:
         """The matching rows as a pandas frame."""
-        return self.to_arrow(where, columns, limit).to_pandas()
+        return outputs.to_pandas(self.to_arrow(where, columns, limit))
+
+    def to_polars(
+        self, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
+    ) -> Any:
+        """The matching rows as a Polars frame; ``indextables.scan_polars`` gives a lazy one."""
+        return outputs.to_polars(self.to_arrow(where, columns, limit))
+
+    def dataset(self, where: Any = None) -> Any:
+        """The table as a ``pyarrow.dataset.Dataset``, into which filters and columns are pushed.
+
+        DuckDB, Polars and pyarrow read it; ``where`` is a condition of ours that always holds, so
+        that ``duckdb.sql`` can search text: ``hits = table.dataset("message TEXTSEARCH 'x'")``.
+        """
+        from indextables.table.interchange.dataset import TableDataset
+
+        return TableDataset(self, where)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as an Arrow stream: ``pa.table(table)``, ``duckdb.sql("from table")``."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled table is opened again where it is loaded, at the same version."""
+        return outputs.reopen, (self.path, self.version, dict(self.storage_options), self.config)
 
     def count(self, where: Any = None) -> int:
         """How many rows match; from the log alone where it can tell."""

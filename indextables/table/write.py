@@ -7,14 +7,12 @@ refuses an existing table, ``ignore`` leaves it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from indextables.config import Config
-from indextables.errors import ConfigError, SchemaMismatchError
 from indextables.log.commit.transaction import CommitResult
+from indextables.table.interchange.inputs import as_batches
 from indextables.table.order import WriteOrder
 from indextables.table.write_options import indexing_options
 
@@ -37,7 +35,7 @@ def write_table(
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> CommitResult:
-    """Write Arrow data (a table, batch, reader or iterable of batches) to the table at ``path``.
+    """Write data in any of the forms of ``interchange.inputs`` to the table at ``path``.
 
     The table is created if there is none. Returns the commit; its ``snapshot`` is the new table.
     """
@@ -70,33 +68,3 @@ def _config(
         "write.replaceWhere": replace_where,
     }
     return Config.of({k: v for k, v in given.items() if v is not None}, options)
-
-
-def as_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and batches of anything that speaks Arrow."""
-    if isinstance(data, pa.Table):
-        return data.schema, iter(data.to_batches(max_chunksize=65_536))
-    if isinstance(data, pa.RecordBatch):
-        return data.schema, iter([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return data.schema, iter(data)
-    if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
-        return reader.schema, iter(reader)
-    if isinstance(data, list) and data and isinstance(data[0], dict):
-        return as_batches(_table_of(data))
-    raise ConfigError(
-        f"cannot write data of type {type(data).__name__}",
-        hint="Give a Spark DataFrame, Arrow data (pyarrow, pandas, polars, anything that streams "
-        "Arrow), or a list of dicts",
-    )
-
-
-def _table_of(rows: list[dict[str, Any]]) -> pa.Table:
-    try:
-        return pa.Table.from_pylist(rows)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise SchemaMismatchError(
-            f"the rows make no table: {error}",
-            hint="Give every column values of one type; text must be valid Unicode",
-        ) from error
