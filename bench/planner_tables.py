@@ -19,7 +19,7 @@ from indextables.log.actions import AddXRef
 from indextables.log.read.columns import StringColumn
 from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, FilterSet
-from indextables.xref.cache import XRefCache
+from indextables.xref.cache import new_cache
 from indextables.xref.file import LoadedXRef
 from indextables.xref.router import XRefQueryRouter
 
@@ -135,7 +135,7 @@ def with_xrefs(snapshot: SyntheticSnapshot) -> XRefQueryRouter:
     keys = np.random.default_rng(11).integers(0, 1 << 62, PER_XREF + KEYS).astype(np.uint64)
     built = [BinaryFuse8.build(keys[i : i + KEYS], round_segments=True) for i in range(PER_XREF)]
     paths = snapshot.paths.to_pylist()
-    cache = XRefCache(8 << 30)
+    cache = new_cache(8 << 30)
     store: Any = SimpleNamespace(identity="bench")
     sets = [FilterSet(built) for _ in range(SHARED)]
     actions = []
@@ -145,7 +145,7 @@ def with_xrefs(snapshot: SyntheticSnapshot) -> XRefQueryRouter:
         name = f"_xrefsplits/aaaa/xref-{number}.split"
         zeros = np.zeros(len(mine), np.int32)
         loaded = LoadedXRef(name, mine, filters, zeros, ((mapping, SCHEMA),), "xxh64", 0)
-        cache.get(("bench", name, 1), lambda x=loaded: x)
+        cache.load(("bench", name, 1), lambda x=loaded: x)
         actions.append(AddXRef(name, f"xref-{number}", mine, len(mine), 1))
     places = {path: i for i, path in enumerate(paths)}
     known: Any = snapshot

@@ -43,7 +43,7 @@ from indextables.storage.base import open_store
 from indextables.storage.ranges import coalesce
 from indextables.storage.testing import Call, RecordingStore
 from indextables.table.table import Table
-from indextables.xref.cache import XRefCache
+from indextables.xref.cache import new_cache
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.router import XRefQueryRouter
 
@@ -182,7 +182,7 @@ class Process:
         forget_readers()
         self.store = RecordingStore(open_store(path), latency_s=LATENCY_S, hide_local_files=True)
         self.log = TransactionLog(path, self.store, Config.of(QUIET))
-        self.xrefs = XRefCache(8 << 30)
+        self.xrefs = new_cache(8 << 30)
         self.table: Table | None = None
 
     def open(self) -> None:

@@ -27,7 +27,7 @@ from indextables.mapping import DocMapping, IndexingOptions
 from indextables.native import BinaryFuse8, FilterSet, hash_term, hash_terms
 from indextables.splits.read.reader import SplitReader
 from indextables.xref.builder import XRefBuildManager
-from indextables.xref.cache import XRefCache
+from indextables.xref.cache import new_cache
 from indextables.xref.file import LoadedXRef, read_xref, write_xref
 from indextables.xref.router import XRefQueryRouter
 from indextables.xref.sources import source_filter
@@ -58,7 +58,7 @@ class World:
         ]
         self.paths = [f"day=2026-01-{i % 28 + 1:02d}/part-{i:05d}.split" for i in range(SPLITS)]
         places = {path: i for i, path in enumerate(self.paths)}
-        cache = XRefCache(8 << 30)
+        cache = new_cache(8 << 30)
         store: Any = SimpleNamespace(identity="bench")
         self.router = XRefQueryRouter(store, Config(), cache)
         actions = []

@@ -20,6 +20,7 @@ FLOOR = {
     "settings",
     "types",
     "fitting",
+    "lru",
     "mapping",
     "printable",
     "progress",
@@ -101,6 +102,15 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             assert length <= LONGEST_FUNCTION[".py"], f"{path.name}:{node.lineno} {node.name}"
+
+
+def test_there_is_one_cache_with_a_bound() -> None:
+    """What is kept in memory is bounded in one place, which knows threads and forks."""
+    written_by_hand = re.compile(r"OrderedDict|popitem\(|move_to_end")
+    for path in modules():
+        if path.name != "lru.py":
+            found = written_by_hand.search(path.read_text())
+            assert found is None, f"{path.relative_to(ROOT)} has a cache of its own: {found}"
 
 
 def test_every_kernel_has_stubs_and_no_empty_declarations() -> None:

@@ -231,10 +231,10 @@ class TransactionLog(XRefMethods):
 
     def newest(self) -> tuple[Snapshot, int]:
         """A fresh snapshot, and the highest version any file of the log speaks of."""
-        guess: Snapshot | None = self.cache.guess(self.store.identity, "latest")
+        guess = self.cache.latest.guess(self.store.identity)
         look = first_look(self.store, 0 if guess is None else guess.version + 1)
         table = self._key = (self.store.identity, look.token)
-        cached: Snapshot | None = self.cache.get(table, "latest")
+        cached = self.cache.latest.get(table)
         if cached is not None:
             advanced = self._advance(table, cached, look.listing)
             if advanced is not None:
@@ -245,7 +245,7 @@ class TransactionLog(XRefMethods):
         snapshot, newest = load_snapshot(self.store, self.config, look=look)
         snapshot = self._checked(snapshot)
         if look.is_of(snapshot):
-            self.cache.put(caching.snapshot_ttl_s(self.config), snapshot, table, "latest")
+            self.cache.latest.put(caching.snapshot_ttl_s(self.config), snapshot, table)
         return snapshot, newest
 
     def _advance(
@@ -267,7 +267,7 @@ class TransactionLog(XRefMethods):
         if changes is None:
             return None
         snapshot = self._checked(cached.with_versions(changes))
-        self.cache.replace(snapshot, table, "latest")
+        self.cache.latest.replace(snapshot, table)
         return snapshot, newest
 
     def _checked(self, snapshot: Snapshot) -> Snapshot:
@@ -278,16 +278,16 @@ class TransactionLog(XRefMethods):
 
     def _snapshot_of(self, version: int) -> Snapshot:
         table = self._table_key()
-        latest: Snapshot | None = self.cache.get(table, "latest")
+        latest = self.cache.latest.get(table)
         if latest is not None and latest.version < version:
             latest = self.newest()[0]
         if latest is not None and latest.version == version:
             return latest
-        cached: Snapshot | None = self.cache.get(table, "snapshot", version)
+        cached = self.cache.snapshots.get(table, version)
         if cached is not None:
             return cached
         snapshot = self._checked(load_snapshot(self.store, self.config, version)[0])
-        self.cache.put(caching.snapshot_ttl_s(self.config), snapshot, table, "snapshot", version)
+        self.cache.snapshots.put(caching.snapshot_ttl_s(self.config), snapshot, table, version)
         return snapshot
 
     def _version_at(self, moment_ms: int) -> int:
@@ -316,7 +316,7 @@ class TransactionLog(XRefMethods):
         wanted = range(after + 1, until + 1)
         known: dict[int, VersionActions] = {}
         for version in wanted:
-            kept = self.cache.get(table, "version", version)
+            kept = self.cache.versions.get(table, version)
             if kept is not None:
                 known[version] = kept
         missing = [version for version in wanted if version not in known]
@@ -450,7 +450,7 @@ class TransactionLog(XRefMethods):
 
     def _remember(self, table: Hashable, change: VersionActions) -> None:
         ttl_s = caching.version_ttl_s(self.config)
-        self.cache.put(ttl_s, change, table, "version", change.version)
+        self.cache.versions.put(ttl_s, change, table, change.version)
 
     def __repr__(self) -> str:
         return f"TransactionLog({self.path!r})"

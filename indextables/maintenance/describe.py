@@ -18,11 +18,13 @@ from indextables.log.log import TransactionLog
 from indextables.log.read import cache as log_cache
 from indextables.maintenance.rows import Row, columns_of
 from indextables.maintenance.scope import matching_files, partition_predicate
+from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read import reader as split_reader
 from indextables.splits.read.reader import SplitReader
 from indextables.storage import diskcache
 from indextables.storage.redaction import is_secret_name
 from indextables.xref import cache as xref_cache
+from indextables.xref.keymaps import catalog as keymaps
 
 SIZE_COLUMNS = columns_of("""
     split_path: str, partition_values: str, component_key: str, size_bytes: int, component_type:
@@ -222,10 +224,8 @@ class Flushed(Row):
 
 
 def flush_searcher_cache(config: Config | None = None) -> Flushed:
-    """Forget open splits and loaded cross-references."""
-    split_reader.forget_readers()
-    shared = xref_cache.shared_cache(1 << 30)
-    cleared = len(shared)
-    shared.clear()
-    text = "Open splits and cross-references were forgotten"
+    """Forget open splits, column indexes, cross-references and key maps."""
+    cleared = xref_cache.SHARED.clear() + keymaps.OPEN.clear()
+    cleared += split_reader.forget_readers() + forget_indexes()
+    text = "Open splits, column indexes, cross-references and key maps were forgotten"
     return Flushed("searcher", "success", cleared, text)

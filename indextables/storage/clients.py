@@ -8,27 +8,17 @@ stores with equal options share it. A forked child must not touch the clients of
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_KEPT = 32
-_clients: OrderedDict[tuple[int, str], Any] = OrderedDict()
-_lock = threading.Lock()
+from indextables.lru import LRU
+
+_clients: LRU[str, Any] = LRU(32)
 
 
 def shared_client(kind: str, options: Mapping[str, Any], build: Callable[[], Any]) -> Any:
     """The client of this process for these options, built on first use."""
-    key = (os.getpid(), fingerprint(kind, options))
-    with _lock:
-        if key not in _clients:
-            _clients[key] = build()
-            while len(_clients) > _KEPT:
-                _clients.popitem(last=False)
-        _clients.move_to_end(key)
-        return _clients[key]
+    return _clients.load(fingerprint(kind, options), build)
 
 
 def fingerprint(kind: str, options: Mapping[str, Any]) -> str:
@@ -40,12 +30,3 @@ def _ordered(value: Any) -> str:
     if isinstance(value, Mapping):
         return repr(sorted((str(name), _ordered(item)) for name, item in value.items()))
     return repr(value)
-
-
-def _start_empty() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _clients.clear()
-
-
-os.register_at_fork(after_in_child=_start_empty)

@@ -16,7 +16,6 @@ import builtins
 import os
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from indextables.config import Config
+from indextables.lru import LRU
 from indextables.storage.base import ObjectInfo, Store
 from indextables.storage.blockfiles import BlockFolder, CacheStats, Usage
 from indextables.storage.ranges import check_range
@@ -240,13 +240,11 @@ class CachingStore(WrappedStore):
     def __init__(self, inner: Store, cache: DiskCache) -> None:
         super().__init__(inner)
         self.cache = cache
-        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._sizes: LRU[str, int] = LRU(_REMEMBERED_SIZES)
 
     def remember_size(self, path: str, size: int) -> None:
         """Tell the cache where a file ends (the log knows), so that its tail is kept whole."""
-        self._sizes[path] = size
-        if len(self._sizes) > _REMEMBERED_SIZES:
-            self._sizes.popitem(last=False)
+        self._sizes.put(path, size)
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         if not path.endswith(CACHED_SUFFIXES):
@@ -287,7 +285,7 @@ class CachingStore(WrappedStore):
         return _key(self, path)
 
     def _forget(self, path: str) -> None:
-        self._sizes.pop(path, None)
+        self._sizes.remove(path)
         if path.endswith(CACHED_SUFFIXES):
             self.cache.drop(self._key(path))
 

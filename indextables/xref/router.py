@@ -260,7 +260,7 @@ class XRefQueryRouter:
         return (self.store.identity, action.path, action.size)
 
     def _is_cached(self, action: AddXRef) -> bool:
-        return self.cache.holds(self._key(action))
+        return self._key(action) in self.cache
 
     def _is_near(self, action: AddXRef) -> bool:
         """Does loading it take no request?"""
@@ -288,7 +288,7 @@ class XRefQueryRouter:
         return None
 
     def _load(self, action: AddXRef) -> LoadedXRef:
-        return self.cache.get(self._key(action), lambda: self._read(action))
+        return self.cache.load(self._key(action), lambda: self._read(action))
 
     def _read(self, action: AddXRef) -> LoadedXRef:
         try:

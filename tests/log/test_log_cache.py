@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from log_helpers import append, config, names, new_table, reopen
 
 from indextables.log.log import TransactionLog
 from indextables.log.read import cache as caching
-from indextables.log.read.cache import LogCache, snapshot_ttl_s, version_ttl_s
+from indextables.log.read.cache import LogCache, Timed, snapshot_ttl_s, version_ttl_s
 from indextables.log.read.versions import LOG_DIR
 from indextables.storage.testing import RecordingStore
 
@@ -20,31 +22,31 @@ class Clock:
 
 def test_entries_live_from_their_write_however_often_they_are_read() -> None:
     clock = Clock()
-    cache = LogCache(clock=clock)
-    cache.put(10, "v", "t", "latest")
+    cache: Timed[str] = Timed(10, clock)
+    cache.put(10, "v", "t")
     for _ in range(9):
         clock.now += 1
-        assert cache.get("t", "latest") == "v"
+        assert cache.get("t") == "v"
     clock.now += 1
-    assert cache.get("t", "latest") is None
+    assert cache.get("t") is None
     assert (cache.hits, cache.misses) == (9, 1)
 
 
 def test_replacing_does_not_prolong() -> None:
     clock = Clock()
-    cache = LogCache(clock=clock)
-    cache.put(10, 1, "t", "latest")
+    cache: Timed[int] = Timed(10, clock)
+    cache.put(10, 1, "t")
     clock.now += 9
-    cache.replace(2, "t", "latest")
-    assert cache.get("t", "latest") == 2
+    cache.replace(2, "t")
+    assert cache.get("t") == 2
     clock.now += 2
-    assert cache.get("t", "latest") is None
-    cache.replace(3, "t", "latest")
-    assert cache.get("t", "latest") is None
+    assert cache.get("t") is None
+    cache.replace(3, "t")
+    assert cache.get("t") is None
 
 
 def test_the_least_used_entries_make_room() -> None:
-    cache = LogCache(capacity=2)
+    cache: Timed[int] = Timed(2, Clock())
     cache.put(10, 1, "t", 1)
     cache.put(10, 2, "t", 2)
     cache.get("t", 1)
@@ -53,12 +55,15 @@ def test_the_least_used_entries_make_room() -> None:
 
 
 def test_invalidate_one_table_or_all() -> None:
-    cache = LogCache()
+    cache: Any = LogCache()
     for table in ("a", "b"):
-        cache.put(10, 1, table, "x")
-        cache.put(10, 1, table, "y")
+        cache.latest.put(10, "s", table)
+        cache.versions.put(10, "v", table, 3)
     assert cache.invalidate("a") == 2
-    assert cache.get("b", "x") == 1
+    assert cache.latest.get("b") == "s"
+    assert cache.versions.get("b", 3) == "v"
+    assert cache.versions.get("a", 3) is None
+    assert (cache.hits, cache.misses) == (2, 1)
     assert cache.invalidate() == 2
 
 

@@ -139,4 +139,4 @@ def test_what_two_tables_mixed_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> N
     strange = other.store.read(version_path(0))
     monkeypatch.setattr("indextables.log.read.loader.read_first", lambda store: strange)
     log.snapshot()
-    assert cache.SHARED.guess(log.store.identity, "latest") is None
+    assert cache.SHARED.latest.guess(log.store.identity) is None

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,11 +16,17 @@ import indextables
 from indextables import maintenance
 from indextables.errors import CommitConflictError, MaintenanceError, PlanningError
 from indextables.log.log import TransactionLog
+from indextables.maintenance.describe import flush_searcher_cache
 from indextables.maintenance.merge_plan import MergeLimits, plan_merges
 from indextables.maintenance.purging import needed_files
 from indextables.maintenance.rewrite import run_locally
+from indextables.splits.lookup.colindex import opening
+from indextables.splits.read import reader as readers
+from indextables.splits.read.workspace import workspace
 from indextables.storage.base import open_store
 from indextables.storage.testing import CrashError, Fault, FaultKind, FaultyStore
+from indextables.xref import cache as xref_cache
+from indextables.xref.keymaps import catalog
 
 HOUR = 3_600_000
 QUIET = {"spark.indextables.xref.autoIndex.enabled": "false"}
@@ -462,3 +469,24 @@ def test_conflicts_are_told_apart(path: str) -> None:
 
     with pytest.raises(CommitConflictError):
         maintenance.delete_rows(log, "id < 3", run=always)
+
+
+def test_flushing_the_searcher_cache_empties_every_cache_of_open_files() -> None:
+    held: list[Any] = [
+        xref_cache.SHARED,
+        catalog.OPEN,
+        opening._open,
+        opening.ROW_CACHE._kept,
+        readers._readers,
+        readers._codes,
+        workspace(),
+    ]
+    flush_searcher_cache()
+    for cache in held:
+        measure, cache._size_of = cache._size_of, None
+        cache.put("key", object())
+        cache._size_of = measure
+    bound = xref_cache.SHARED.most_bytes
+    assert flush_searcher_cache().cleared_entries == len(held)
+    assert [len(cache) for cache in held] == [0] * len(held)
+    assert xref_cache.SHARED.most_bytes == bound

@@ -26,7 +26,7 @@ from indextables.storage import diskcache
 from indextables.storage.base import open_store
 from indextables.table.table import Table
 from indextables.xref import auto
-from indextables.xref.cache import XRefCache, shared_cache
+from indextables.xref.cache import new_cache, shared_cache
 
 ASKED = "host = 'h3-1'"
 AUTO = {
@@ -355,7 +355,7 @@ def test_a_broken_copy_is_fetched_again(tmp_path: Path) -> None:
     _, table = far(path, **given)
     assert len(table.plan(ASKED)) == 6
     (Path(path) / name).write_bytes(real)
-    table.xref_router.cache = XRefCache(1 << 20)  # type: ignore[union-attr]
+    table.xref_router.cache = new_cache(1 << 20)  # type: ignore[union-attr]
     assert len(table.plan(ASKED)) == 1
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from spark_world import ALL_IN_DRIVER, ALL_IN_TASKS, World, bag
 
-from indextables.spark.driver import opened
 from indextables.spark.driver.session import _bridges
 
 
@@ -59,7 +58,7 @@ def test_sql_over_the_catalog(world: World) -> None:
 def test_a_scan_that_was_forgotten_is_told_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened, "MOST_OPEN", 1)
+    monkeypatch.setattr(_bridges[world.spark].opened._by_handle, "most", 1)
     view = world.frame("l2")
     parts = [view.filter(f"id = {i}").select("id") for i in range(4)]
     counts = [view.filter(f"id < {i}").groupBy("part").count().select("count") for i in (30, 150)]

@@ -155,7 +155,7 @@ def test_readers_are_bounded_by_their_bytes(
     store = RecordingStore(open_store(str(tmp_path)), hide_local_files=True)
     splits = [s for task in table.plan().tasks for s in task.splits]
     forget_readers()
-    monkeypatch.setattr(readers, "READER_BYTES", 2 * splits[0].size + splits[0].size // 2)
+    monkeypatch.setattr(readers._readers, "most_bytes", 2 * splits[0].size + splits[0].size // 2)
     for split in splits:
         SplitReader.open(store, split)
     store.clear()

@@ -65,7 +65,7 @@ def test_open_indexes_are_bounded_by_their_bytes(
 ) -> None:
     _, readers = make_splits(tmp_path, 6)
     readers[0].count(TERM)
-    (one,) = workspaces.workspace()._open.values()
+    ((_, one),) = workspaces.workspace().items()
     assert one.laid_bytes > 0
     room = Workspace(limit=100, most_bytes=int(2.5 * one.laid_bytes))
     monkeypatch.setattr(workspaces, "_workspace", room)

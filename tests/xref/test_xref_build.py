@@ -13,7 +13,7 @@ import pytest
 
 import indextables
 from indextables.log.actions import AddFile, AddXRef
-from indextables.xref.cache import XRefCache
+from indextables.xref.cache import new_cache
 from indextables.xref.rebuild import evaluate_xref_rebuild
 
 OFF = {"spark.indextables.xref.autoIndex.enabled": "false"}
@@ -149,7 +149,7 @@ def test_a_broken_file_costs_speed_never_rows(path: str, damage: str) -> None:
     table = table.refresh()
     file = Path(path) / table.xrefs()[0].path
     DAMAGE[damage](file)
-    table.xref_router.cache = XRefCache(1 << 20)
+    table.xref_router.cache = new_cache(1 << 20)
     plan = table.plan("msg TEXTSEARCH 'word7'")
     assert len(plan) == 12
     assert "not used" in plan.explain()
@@ -161,7 +161,7 @@ def test_a_slow_file_times_out(path: str, monkeypatch: pytest.MonkeyPatch) -> No
     table.build_xref()
     table = table.refresh()
     router = table.xref_router
-    router.cache = XRefCache(1 << 20)
+    router.cache = new_cache(1 << 20)
     gate = threading.Event()
     real = router._read
 
@@ -243,12 +243,12 @@ def test_cache_drops_the_least_used() -> None:
         def __init__(self, size: int) -> None:
             self.nbytes = size
 
-    cache = XRefCache(100)
+    cache = new_cache(100)
     for i in range(4):
-        cache.get(("s", f"p{i}", 1), lambda: Fake(40))  # type: ignore[arg-type,return-value]
+        cache.load(("s", f"p{i}", 1), lambda: Fake(40))  # type: ignore[arg-type,return-value]
     assert len(cache) == 2
-    assert cache.holds(("s", "p3", 1))
-    assert not cache.holds(("s", "p0", 1))
+    assert ("s", "p3", 1) in cache
+    assert ("s", "p0", 1) not in cache
 
 
 class Counted:

@@ -15,7 +15,7 @@ from indextables.config import Config
 from indextables.planner import Planner
 from indextables.storage.base import Capabilities
 from indextables.storage.memory import MemoryStore, clear_memory
-from indextables.xref.cache import XRefCache
+from indextables.xref.cache import new_cache
 from indextables.xref.evaluate import may_prune
 from indextables.xref.router import XRefQueryRouter
 
@@ -40,7 +40,7 @@ def table() -> Iterator[indextables.Table]:
 
 
 def router_of(store: Any, **settings: Any) -> XRefQueryRouter:
-    return XRefQueryRouter(store, Config(settings), XRefCache(1 << 20))
+    return XRefQueryRouter(store, Config(settings), new_cache(1 << 20))
 
 
 def stage(table: indextables.Table, router: XRefQueryRouter, where: str = "s = 'v3'") -> Any:

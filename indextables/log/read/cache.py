@@ -9,81 +9,90 @@ replaces what its own commit outdated; ``invalidate`` forgets a table, or everyt
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from indextables.config import Config
+from indextables.lru import LRU
+
+if TYPE_CHECKING:
+    from indextables.log.read.snapshot import Snapshot, VersionActions
 
 _CAPACITY = 256
+V = TypeVar("V")
+
+
+class Timed(Generic[V]):
+    """Values of one kind by table and version, each with the time after which it is gone."""
+
+    def __init__(self, capacity: int, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._kept: LRU[tuple[Hashable, int], tuple[float, V]] = LRU(capacity)
+        self.hits = 0
+        self.misses = 0
+
+    def get(self, table: Hashable, version: int = 0) -> V | None:
+        """The value, or ``None`` when there is none or its time is over."""
+        found = self._kept.get((table, version))
+        if found is None or found[0] <= self._clock():
+            self._kept.remove((table, version))
+            self.misses += 1
+            return None
+        self.hits += 1
+        return found[1]
+
+    def guess(self, place: str) -> V | None:
+        """The newest living value of any table that was at ``place``; to be checked by the caller.
+
+        Which table is at a place now costs a request; this says what is worth asking beside it.
+        """
+        for (table, _), (until, value) in self._kept.items():
+            if isinstance(table, tuple) and table[:1] == (place,) and until > self._clock():
+                return value
+        return None
+
+    def put(self, ttl_s: float, value: V, table: Hashable, version: int = 0) -> None:
+        """Keep ``value`` for ``ttl_s`` seconds from now."""
+        if ttl_s > 0:
+            self._kept.put((table, version), (self._clock() + ttl_s, value))
+
+    def replace(self, value: V, table: Hashable, version: int = 0) -> None:
+        """Swap a living value; its time is still counted from its first write."""
+        found = self._kept.get((table, version))
+        if found is not None and found[0] > self._clock():
+            self._kept.put((table, version), (found[0], value))
+
+    def invalidate(self, table: Hashable | None = None) -> int:
+        """Forget a table, or everything; says how many entries went."""
+        return self._kept.remove_if(lambda key, value: table is None or key[0] == table)
 
 
 class LogCache:
-    """Entries by (table, kind, ...), each with the time after which it is gone."""
+    """The latest snapshots, older ones by version, and the actions of single versions."""
 
     def __init__(
         self, capacity: int = _CAPACITY, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._capacity = capacity
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[Hashable, ...], tuple[float, Any]] = OrderedDict()
-        self.hits = 0
-        self.misses = 0
+        self.latest: Timed[Snapshot] = Timed(capacity, clock)
+        self.snapshots: Timed[Snapshot] = Timed(capacity, clock)
+        self.versions: Timed[VersionActions] = Timed(capacity, clock)
 
-    def get(self, table: Hashable, *key: Hashable) -> Any:
-        """The entry, or ``None`` when there is none or its time is over."""
-        full = (table, *key)
-        with self._lock:
-            found = self._entries.get(full)
-            if found is None or found[0] <= self._clock():
-                self._entries.pop(full, None)
-                self.misses += 1
-                return None
-            self._entries.move_to_end(full)
-            self.hits += 1
-            return found[1]
+    @property
+    def _kinds(self) -> tuple[Timed[Any], ...]:
+        return self.latest, self.snapshots, self.versions
 
-    def guess(self, place: str, *key: Hashable) -> Any:
-        """The newest living entry of any table that was at ``place``; to be checked by the caller.
+    @property
+    def hits(self) -> int:
+        return sum(kind.hits for kind in self._kinds)
 
-        Which table is at a place now costs a request; this says what is worth asking beside it.
-        """
-        with self._lock:
-            for (table, *rest), (until, value) in reversed(self._entries.items()):
-                is_there = isinstance(table, tuple) and table[:1] == (place,)
-                if is_there and tuple(rest) == key and until > self._clock():
-                    return value
-        return None
-
-    def put(self, ttl_s: float, value: Any, table: Hashable, *key: Hashable) -> None:
-        """Keep ``value`` for ``ttl_s`` seconds from now; the least used entries make room."""
-        if ttl_s <= 0:
-            return
-        full = (table, *key)
-        with self._lock:
-            self._entries[full] = (self._clock() + ttl_s, value)
-            self._entries.move_to_end(full)
-            while len(self._entries) > self._capacity:
-                self._entries.popitem(last=False)
-
-    def replace(self, value: Any, table: Hashable, *key: Hashable) -> None:
-        """Swap the value of a living entry; its time is still counted from its first write."""
-        full = (table, *key)
-        with self._lock:
-            found = self._entries.get(full)
-            if found is not None and found[0] > self._clock():
-                self._entries[full] = (found[0], value)
+    @property
+    def misses(self) -> int:
+        return sum(kind.misses for kind in self._kinds)
 
     def invalidate(self, table: Hashable | None = None) -> int:
         """Forget a table, or everything; says how many entries went."""
-        with self._lock:
-            gone = [key for key in self._entries if table is None or key[0] == table]
-            for key in gone:
-                del self._entries[key]
-            return len(gone)
+        return sum(kind.invalidate(table) for kind in self._kinds)
 
 
 SHARED = LogCache()

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import PlanningError
 from indextables.log.read.snapshot import Snapshot
+from indextables.lru import LRU
 from indextables.planner import Plan
 from indextables.spark.driver.scan import VIRTUAL, Request, Scan
 from indextables.spark.tasks import grouped as aggregating
@@ -75,10 +74,9 @@ class OpenScans:
 
     def __init__(self, parallelism: int | None = None) -> None:
         self.parallelism = parallelism
-        self._by_handle: OrderedDict[int, Opened] = OrderedDict()
-        self._handles: dict[str, int] = {}
+        self._by_handle: LRU[int, Opened] = LRU(MOST_OPEN)
+        self._handles: LRU[str, int] = LRU(2 * MOST_OPEN)
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
 
     def find(self, body: Mapping[str, Any]) -> Opened:
         """What a question is about, by its handle or by its whole request."""
@@ -120,37 +118,28 @@ class OpenScans:
     def current(self, request: Request) -> Snapshot:
         """The snapshot asked for; scans of what stood at its path before it are forgotten."""
         snapshot = request.table().snapshot
-        with self._lock:
-            for handle, opened in list(self._by_handle.items()):
-                known = opened.scan.table.snapshot
-                replaced = known.version == snapshot.version and known is not snapshot
-                if replaced and opened.scan.request.access.key == request.access.key:
-                    del self._by_handle[handle]
+
+        def is_replaced(handle: int, opened: Opened) -> bool:
+            known = opened.scan.table.snapshot
+            replaced = known.version == snapshot.version and known is not snapshot
+            return replaced and opened.scan.request.access.key == request.access.key
+
+        self._by_handle.remove_if(is_replaced)
         return snapshot
 
     def _known(self, handle: int) -> Opened:
-        with self._lock:
-            found = self._by_handle.get(handle)
-            if found is None:
-                raise GoneError
-            self._by_handle.move_to_end(handle)
-            return found
+        found = self._by_handle.get(handle)
+        if found is None:
+            raise GoneError
+        return found
 
     def _shared(self, key: str, make: Any) -> Opened:
         """What is remembered for this key, else what is made now under a new handle."""
-        with self._lock:
-            found = self._by_handle.get(self._handles.get(key, 0))
-            if found is not None:
-                self._by_handle.move_to_end(found.handle)
-                return found
-            handle = next(self._numbers)
+        found = self._by_handle.get(self._handles.get(key) or 0)
+        if found is not None:
+            return found
+        handle = next(self._numbers)
         opened: Opened = make(handle)
-        with self._lock:
-            self._by_handle[handle] = opened
-            self._handles[key] = handle
-            while len(self._by_handle) > MOST_OPEN:
-                self._by_handle.popitem(last=False)
-            if len(self._handles) > 2 * MOST_OPEN:
-                kept = self._by_handle
-                self._handles = {k: n for k, n in self._handles.items() if n in kept}
+        self._by_handle.put(handle, opened)
+        self._handles.put(key, handle)
         return opened

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
+from indextables.lru import LRU
 from indextables.spark.driver.request import Access
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.diskcache import cached
@@ -32,24 +31,15 @@ class Tables:
     """The logs in use, the least recently used closed first."""
 
     def __init__(self) -> None:
-        self._logs: OrderedDict[tuple[Any, ...], TransactionLog] = OrderedDict()
-        self._lock = threading.Lock()
+        self._logs: LRU[tuple[Any, ...], TransactionLog] = LRU(MOST_OPEN)
 
     def log(self, access: Access) -> TransactionLog:
         """The log of a table; ``TableNotFoundError`` when there is none."""
-        with self._lock:
-            found = self._logs.get(access.key)
-            if found is not None:
-                self._logs.move_to_end(access.key)
-                return found
-        opened = TransactionLog.open(
-            access.path, storage_options=access.storage_options, config=access.config
+        options, config = access.storage_options, access.config
+        return self._logs.load(
+            access.key,
+            lambda: TransactionLog.open(access.path, storage_options=options, config=config),
         )
-        with self._lock:
-            self._logs[access.key] = opened
-            while len(self._logs) > MOST_OPEN:
-                self._logs.popitem(last=False)
-        return opened
 
     def exists(self, access: Access) -> bool:
         """Is there a table?"""

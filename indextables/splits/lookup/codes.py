@@ -11,9 +11,6 @@ its few values and looked up for all rows at once, and groups are counted withou
 from __future__ import annotations
 
 import struct
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -145,36 +142,3 @@ def _spelt(raw: bytes, count: int) -> tuple[pa.Array, int]:
     spelt = pa.Array.from_buffers(pa.string(), count, [None, offsets, texts])
     spelt.validate(full=True)
     return spelt, end
-
-
-class CodesCache:
-    """Tables of codes in memory, least recently used first out, within a number of bytes."""
-
-    def __init__(self, budget: int = 256 << 20) -> None:
-        self._budget = budget
-        self._lock = threading.Lock()
-        self._held: OrderedDict[Hashable, Codes] = OrderedDict()
-        self._bytes = 0
-
-    def holds(self, key: Hashable) -> bool:
-        return key in self._held
-
-    def get(self, key: Hashable, load: Callable[[], Codes]) -> Codes:
-        with self._lock:
-            found = self._held.get(key)
-            if found is not None:
-                self._held.move_to_end(key)
-                return found
-        made = load()
-        with self._lock:
-            if key not in self._held:
-                self._held[key] = made
-                self._bytes += made.nbytes
-            while self._bytes > self._budget and len(self._held) > 1:
-                self._bytes -= self._held.popitem(last=False)[1].nbytes
-        return made
-
-    def clear(self) -> None:
-        with self._lock:
-            self._held.clear()
-            self._bytes = 0

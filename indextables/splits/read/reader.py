@@ -7,10 +7,7 @@ themselves are kept in a small cache by store and path.
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +21,11 @@ from indextables.expr import ast
 from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TRUE, Predicate, TextMatch
 from indextables.log.actions import AddFile
+from indextables.lru import LRU
 from indextables.mapping import DocMapping
 from indextables.splits.format import members
 from indextables.splits.format.info import SplitInfo
-from indextables.splits.lookup.codes import Codes, CodesCache, parse_codes
+from indextables.splits.lookup.codes import Codes, parse_codes
 from indextables.splits.lookup.hashtable import HashTable
 from indextables.splits.lookup.nodes import All, Index, Node, Nothing
 from indextables.splits.lookup.predicates import Found, PredicateCompiler
@@ -46,6 +44,7 @@ from indextables.storage.diskcache import CachingStore, cached
 
 MAX_READERS = 2048
 READER_BYTES = 256 << 20
+CODES_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,9 @@ class SplitReader:
         cls, store: Store, add: AddFile | SplitRef, *, config: Config | None = None
     ) -> SplitReader:
         """The reader of a split, from the cache if it was open before."""
-        return _readers.get(store, SplitRef.of(add), config)
+        ref = SplitRef.of(add)
+        key = (store.identity, ref.path, ref.size, ref.footer_start)
+        return _readers.load(key, lambda: cls(store, ref, config))
 
     # -- what is in it ----------------------------------------------------------------------------
 
@@ -156,12 +157,12 @@ class SplitReader:
     # -- search -----------------------------------------------------------------------------------
 
     def _open_index(self, needs: Iterable[Part] = ()) -> OpenIndex:
-        return workspace().get(self._key, self.source, needs)
+        return workspace().open(self._key, self.source, needs)
 
     @property
     def has_open_index(self) -> bool:
         """Has a search opened the index, and is it open still?"""
-        return workspace().holds(self._key)
+        return self._key in workspace()
 
     def session(self, predicate: Predicate = TRUE, *, scored: bool = False) -> Session:
         """What one query needs: translators, and the index once they need it.
@@ -203,13 +204,13 @@ class SplitReader:
             dtype = self.info.schema.field(field.column).type
             return parse_codes(bytes(self.source.fetch(name)), dtype, self.rows.num_rows, self.path)
 
-        return _codes.get((self._key, name), load)
+        return _codes.load((self._key, name), load)
 
     def load_codes(self, columns: Iterable[str]) -> None:
         """Read the codes of several columns in one go; ``codes`` then has them at hand."""
         found = [self.info.field(column) for column in columns]
         names = {f.column: members.codes(f.column) for f in found if f is not None}
-        absent = {c: n for c, n in names.items() if not _codes.holds((self._key, n))}
+        absent = {c: n for c, n in names.items() if (self._key, n) not in _codes}
         if len(absent) < 2:
             return
         for (column, name), raw in zip(
@@ -217,7 +218,7 @@ class SplitReader:
         ):
             dtype = self.info.schema.field(column).type
             parsed = parse_codes(bytes(raw), dtype, self.num_rows, self.path)
-            _codes.get((self._key, name), lambda parsed=parsed: parsed)  # type: ignore[misc]
+            _codes.put((self._key, name), parsed)
 
     @lazily
     def zones(self) -> dict[int, Zones]:
@@ -268,51 +269,12 @@ class Session:
         return self.search.count(node) if isinstance(node, Index) else None
 
 
-class _Readers:
-    """Least recently used readers go first, by number and bytes; a forked child starts empty."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: OrderedDict[Any, SplitReader] = OrderedDict()
-        self._held: dict[Any, int] = {}
-
-    def get(self, store: Store, ref: SplitRef, config: Config | None) -> SplitReader:
-        key = (store.identity, ref.path, ref.size, ref.footer_start)
-        with self._lock:
-            found = self._open.get(key)
-            if found is not None:
-                self._open.move_to_end(key)
-                return found
-        made = SplitReader(store, ref, config)
-        with self._lock:
-            self._open[key] = made
-            self._held[key] = made.source.held
-            while len(self._open) > MAX_READERS or (
-                sum(self._held.values()) > READER_BYTES and len(self._open) > 1
-            ):
-                self._held.pop(self._open.popitem(last=False)[0])
-        return made
-
-    def clear(self) -> None:
-        with self._lock:
-            self._open.clear()
-            self._held.clear()
+_readers: LRU[tuple[Hashable, ...], SplitReader] = LRU(
+    MAX_READERS, most_bytes=READER_BYTES, size_of=lambda reader: reader.source.held
+)
+_codes: LRU[Hashable, Codes] = LRU(most_bytes=CODES_BYTES, size_of=lambda codes: codes.nbytes)
 
 
-_readers = _Readers()
-_codes = CodesCache()
-
-
-def forget_readers() -> None:
-    """Drop every cached reader and open index of this process."""
-    _readers.clear()
-    _codes.clear()
-    workspace().clear()
-
-
-def _after_fork() -> None:
-    global _codes, _readers
-    _readers, _codes = _Readers(), CodesCache()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+def forget_readers() -> int:
+    """Drop every cached reader and open index of this process; says how many there were."""
+    return _readers.clear() + _codes.clear() + workspace().clear()

@@ -17,11 +17,11 @@ import contextlib
 import os
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from indextables.errors import IndexTablesError
+from indextables.lru import LRU
 from indextables.native._crc32c import crc32c
 from indextables.splits.read.indexfiles import SEGMENT, WHOLE
 from indextables.splits.read.lazy import lazily
@@ -162,62 +162,23 @@ def parts_of(name: str, *, phrase: bool = False, scored: bool = False) -> set[Pa
 FAST: Part = ("fast", WHOLE)
 
 
-class Workspace:
-    """The open indexes of one process."""
+class Workspace(LRU[Hashable, OpenIndex]):
+    """The open indexes of one process; slices are added to them while they are open."""
 
     def __init__(self, limit: int = MAX_OPEN, most_bytes: int = OPEN_BYTES) -> None:
-        self._limit = limit
-        self._most_bytes = most_bytes
-        self._lock = threading.Lock()
-        self._open: OrderedDict[Hashable, OpenIndex] = OrderedDict()
+        super().__init__(limit, most_bytes=most_bytes, size_of=lambda i: i.laid_bytes, grows=True)
 
-    def get(self, key: Hashable, source: SplitSource, needs: Iterable[Part] = ()) -> OpenIndex:
+    def open(self, key: Hashable, source: SplitSource, needs: Iterable[Part] = ()) -> OpenIndex:
         """The open index of a split, opened if need be, with what is likely to be read first."""
-        with self._lock:
-            found = self._open.get(key)
-            if found is not None:
-                self._open.move_to_end(key)
-                return found
-        made = OpenIndex(source, scratch_folder("open"), needs)
-        with self._lock:
-            found = self._open.setdefault(key, made)
-            self._open.move_to_end(key)
-            while len(self._open) > self._limit or (len(self._open) > 1 and self._is_full()):
-                self._open.popitem(last=False)
-        return found
-
-    def _is_full(self) -> bool:
-        """Slices are laid later too, so the sum is taken anew by every opening."""
-        return sum(index.laid_bytes for index in self._open.values()) > self._most_bytes
-
-    def holds(self, key: Hashable) -> bool:
-        """Is the index of a split open?"""
-        return key in self._open
-
-    def clear(self) -> None:
-        with self._lock:
-            self._open.clear()
-
-    def __len__(self) -> int:
-        return len(self._open)
+        return self.load(key, lambda: OpenIndex(source, scratch_folder("open"), needs))
 
 
 _workspace = Workspace()
-_inherited: list[Workspace] = []
 
 
 def workspace() -> Workspace:
     """The open indexes of this process."""
     return _workspace
-
-
-def _after_fork() -> None:
-    global _workspace
-    _inherited.append(_workspace)
-    _workspace = Workspace()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def run(action: Callable[[], Any], path: str) -> Any:

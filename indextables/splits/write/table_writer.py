@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -63,7 +62,8 @@ class TableWriter:
         self._label = " ".join(part for part in (job_id, task_label) if part)
         self._rows_per_split = self._config["write.rowsPerSplit"]
         self._target_size = self._config["write.targetSplitSize"]
-        self._open: OrderedDict[Key, SplitWriter] = OrderedDict()
+        self._open: dict[Key, SplitWriter] = {}
+        """Splits being written, the least recently written first."""
         self._waiting: dict[Key, list[pa.RecordBatch]] = {}
         self._waiting_bytes: dict[Key, int] = {}
         self._adds: list[AddFile] = []
@@ -161,14 +161,15 @@ class TableWriter:
         return self._target_size is not None and writer.estimated_bytes >= self._target_size
 
     def _writer(self, key: Key) -> SplitWriter:
-        if key not in self._open:
+        writer = self._open.pop(key, None)
+        if writer is None:
             while len(self._open) >= MAX_OPEN_WRITERS:
                 self._close(next(iter(self._open)))
-            self._open[key] = SplitWriter(
+            writer = SplitWriter(
                 self._rest, self._mapping, self._config, column_indexes=self._column_indexes
             )
-        self._open.move_to_end(key)
-        return self._open[key]
+        self._open[key] = writer
+        return writer
 
     def _close(self, key: Key) -> None:
         writer = self._open.pop(key)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.log.retention.rules import discard
+from indextables.lru import LRU
 from indextables.splits.format import members
 from indextables.splits.format.keymap import KeyMap, open_keymap
 from indextables.splits.read.reader import SplitReader
@@ -49,8 +49,8 @@ MOST_NEW = 1024
 MOST_STEPS = 16
 _WORK_FOLDER = "spark.indextables.xref.build.tempDirectoryPath"
 
-_keyless: dict[str, set[str]] = {}
-_keyless_lock = threading.Lock()
+_keyless: LRU[str, set[str]] = LRU(64)
+"""Splits without keys that can be read, by the id of their table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,7 @@ class KeyMapBuilder:
         for found in state.maps.values():
             places = places_of(snapshot, found)
             free[places[places >= 0]] = False
-        with _keyless_lock:
-            known = list(_keyless.get(self.log.table_id, ()))
+        known = list(_keyless.get(self.log.table_id) or ())
         places = snapshot.indices_of(known)
         free[places[places >= 0]] = False
         return [snapshot.file(int(i)) for i in np.flatnonzero(free)[-MOST_NEW:]]
@@ -160,8 +159,7 @@ class KeyMapBuilder:
         workers = pool.workers(self.log.store, self.config["read.remoteParallelism"])
         for add, found in zip(adds, pool.in_order(self._keys_of, adds, workers), strict=True):
             if found is None:
-                with _keyless_lock:
-                    _keyless.setdefault(self.log.table_id, set()).add(add.path)
+                _keyless.load(self.log.table_id, set).add(add.path)
             yield found
 
     def _keys_of(self, add: AddFile) -> Source | None:

@@ -8,9 +8,7 @@ of the file (no memory, no descriptors, a store that does not answer) is no verd
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.log.actions import AddKeyMap
+from indextables.lru import LRU
 from indextables.splits.format.keymap import KeyMap, open_keymap
 from indextables.storage.base import Store
 from indextables.storage.pool import submit
@@ -28,63 +27,35 @@ from indextables.xref.keymaps.layout import digest_of
 Key = tuple[str, str, int, str]
 
 
-class OpenMaps:
-    """Opened key maps, kept between queries; thread-safe, bounded by bytes."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[Key, KeyMap] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Key) -> KeyMap | None:
-        with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                self._found.move_to_end(key)
-            return found
-
-    def keep(self, key: Key, found: KeyMap, most: int) -> None:
-        with self._lock:
-            self._found[key] = found
-            total = sum(m.nbytes for m in self._found.values())
-            while total > most and len(self._found) > 1:
-                _, old = self._found.popitem(last=False)
-                total -= old.nbytes
-
-    def clear(self) -> None:
-        with self._lock:
-            self._found.clear()
-
-
-OPEN = OpenMaps()
+OPEN: LRU[Key, KeyMap] = LRU(size_of=lambda found: found.nbytes)
+"""The opened key maps of this process; the latest catalog sets how many bytes they may take."""
 
 
 class Catalog:
     """Opens the key maps of the tables of one store."""
 
-    def __init__(self, store: Store, most_bytes: int, opened: OpenMaps = OPEN) -> None:
+    def __init__(self, store: Store, most_bytes: int) -> None:
         self.store = store
-        self._most = most_bytes
-        self._open = opened
+        OPEN.limit(most_bytes=most_bytes)
 
     def _key(self, action: AddKeyMap) -> Key:
         return (self.store.identity, action.path, action.size, action.digest)
 
     def is_open(self, action: AddKeyMap) -> bool:
-        return self._open.get(self._key(action)) is not None
+        return self._key(action) in OPEN
 
     def open(self, action: AddKeyMap) -> KeyMap:
         """The map of an action, read now if it is not here."""
-        key = self._key(action)
-        found = self._open.get(key)
-        if found is None:
-            found = open_keymap(
-                lambda a, b: self.store.read_range(action.path, a, b), action.size, action.path
+        return OPEN.load(self._key(action), lambda: self._read(action))
+
+    def _read(self, action: AddKeyMap) -> KeyMap:
+        found = open_keymap(
+            lambda a, b: self.store.read_range(action.path, a, b), action.size, action.path
+        )
+        if len(found.paths) != action.splits or digest_of(found.paths) != action.digest:
+            raise CorruptFileError(
+                "the key map covers other splits than the log says", path=action.path
             )
-            if len(found.paths) != action.splits or digest_of(found.paths) != action.digest:
-                raise CorruptFileError(
-                    "the key map covers other splits than the log says", path=action.path
-                )
-            self._open.keep(key, found, self._most)
         return found
 
     def open_all(

@@ -12,7 +12,6 @@ import json
 import struct
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError
+from indextables.lru import LRU
 from indextables.native import crc32c
 from indextables.native._colindex import IndexBlock
 from indextables.splits.lookup.colindex.compact import (
@@ -55,8 +55,7 @@ class BlockIndex:
 
     def __init__(self, fetch: Fetch, size: int, path: str | None = None) -> None:
         self._fetch, self._size, self.path = fetch, size, path
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[int, IndexBlock] = OrderedDict()
+        self._kept: LRU[int, IndexBlock] = LRU(KEPT_BLOCKS)
         self._asked = 0
         self.bytes_read = 0
         footer, start = self._read_footer()
@@ -153,10 +152,7 @@ class BlockIndex:
         if found is not None:
             return found
         made = self._opened(number, self._get(self._starts[number], self._starts[number + 1]))
-        with self._lock:
-            self._kept[number] = made
-            while len(self._kept) > KEPT_BLOCKS:
-                self._kept.popitem(last=False)
+        self._kept.put(number, made)
         return made
 
     def _opened(self, number: int, frame: Any) -> IndexBlock:

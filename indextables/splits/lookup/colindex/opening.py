@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import logging
 import struct
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.errors import IndexTablesError, ObjectNotFoundError
+from indextables.lru import LRU
 from indextables.splits.format import members
 from indextables.splits.lookup.colindex.index import ColumnIndex
 from indextables.splits.lookup.colindex.layout import sidecar_path, split_number
@@ -30,7 +29,6 @@ from indextables.storage.base import Store
 from indextables.storage.machine import machine_error
 
 LOG = logging.getLogger("indextables.columnindex")
-MOST_OPEN = 256
 UNREADABLE = (
     IndexTablesError,
     ValueError,
@@ -67,16 +65,13 @@ class IndexRefs:
         return cls({c: d.id for c, d in known.definitions.items()}, files)
 
 
-_open: OrderedDict[tuple[str, ...], ColumnIndex | None] = OrderedDict()
-_lock = threading.Lock()
+_open: LRU[tuple[str, ...], ColumnIndex | None] = LRU(256)
 ROW_CACHE = RowIdCache()
 
 
-def forget_indexes() -> None:
-    """Drop every open index and all cached rows of this process."""
-    with _lock:
-        _open.clear()
-    ROW_CACHE.clear()
+def forget_indexes() -> int:
+    """Drop every open index and all cached rows of this process; says how many there were."""
+    return _open.clear() + ROW_CACHE.clear()
 
 
 def open_index(
@@ -94,18 +89,14 @@ def open_index(
     else:
         return None, ""
     key = (store.identity, reader.path, column, place, "" if named is None else "named")
-    with _lock:
-        if key in _open:
-            _open.move_to_end(key)
-            return _open[key], place
-    found = _opened(store, reader, place, member, None if named is None else named[1])
-    if found is not None:
-        METRICS.read(column, found.bytes_read)
-    with _lock:
-        _open[key] = found
-        while len(_open) > MOST_OPEN:
-            _open.popitem(last=False)
-    return found, place
+
+    def make() -> ColumnIndex | None:
+        found = _opened(store, reader, place, member, None if named is None else named[1])
+        if found is not None:
+            METRICS.read(column, found.bytes_read)
+        return found
+
+    return _open.load(key, make), place
 
 
 def _opened(

@@ -1,16 +1,14 @@
 """Rows found lately, by index file, column and question.
 
 At most 100 entries (``INDEXTABLES_ROWID_CACHE_SIZE``, else ``BUNDLEBASE_ROWID_CACHE_SIZE``; what is
-not a positive number is the default) and at most 64 MiB, whichever is reached first. The entry used
-longest ago goes first.
+not a positive number is the default) and at most 64 MiB, whichever is reached first.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 
+from indextables.lru import LRU
 from indextables.splits.lookup.colindex.metrics import METRICS
 from indextables.splits.lookup.colindex.postings import Rows
 
@@ -33,38 +31,30 @@ def cache_key(index_path: str, column: str, predicate: str) -> str:
 
 
 class RowIdCache:
-    """Least recently used rows go first."""
+    """Rows by question, counted in the metrics of column indexes."""
 
     def __init__(self, capacity: int | None = None, most_bytes: int = MOST_BYTES) -> None:
         self.capacity = capacity if capacity and capacity > 0 else configured_capacity()
         self.most_bytes = most_bytes
-        self._entries: OrderedDict[str, Rows] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
+        self._kept: LRU[str, Rows] = LRU(
+            self.capacity, most_bytes=most_bytes, size_of=lambda rows: rows.nbytes
+        )
 
     def get(self, key: str) -> Rows | None:
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
+        found = self._kept.get(key)
         METRICS.cache_used(hit=found is not None)
         return found
 
     def insert(self, key: str, rows: Rows) -> None:
-        with self._lock:
-            old = self._entries.pop(key, None)
-            self._bytes += rows.nbytes - (0 if old is None else old.nbytes)
-            self._entries[key] = rows
-            while len(self._entries) > self.capacity or self._bytes > self.most_bytes:
-                _, gone = self._entries.popitem(last=False)
-                self._bytes -= gone.nbytes
-            METRICS.cache_size = (len(self._entries), self.capacity)
+        """Keep rows, unless they alone are more than the cache may hold."""
+        if rows.nbytes <= self.most_bytes:
+            self._kept.put(key, rows)
+            METRICS.cache_size = (len(self._kept), self.capacity)
 
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-            self._bytes = 0
-            METRICS.cache_size = (0, self.capacity)
+    def clear(self) -> int:
+        """Drop all rows; says how many entries there were."""
+        METRICS.cache_size = (0, self.capacity)
+        return self._kept.clear()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._kept)
