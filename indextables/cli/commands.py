@@ -116,7 +116,7 @@ def splits(obj: Context, path: str, at: int | None) -> None:
     rows = [
         {
             "path": f.path,
-            "rows": f.num_records,
+            "rows": f.num_live,
             "bytes": f.size,
             "partition": dict(f.partition_values) or None,
         }

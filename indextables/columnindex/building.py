@@ -1,7 +1,8 @@
 """Building index files: one task for each column and split, run here or in Spark tasks.
 
 A task holds all it needs and is picklable. What it writes is a function of the split, to a path
-that is one too, so a task that runs twice, or at the same time as another, does no harm.
+that is one too, so a task that runs twice, or at the same time as another, does no harm. Deleted
+rows are in the index like all others: it is about the split, whoever asks it leaves them out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from indextables.splits.lookup.colindex.layout import sidecar_path
 from indextables.splits.lookup.colindex.postings import build_postings
 from indextables.splits.read.access import read_split
 from indextables.splits.read.reader import SplitReader
+from indextables.splits.read.source import SplitRef
 from indextables.storage.base import Store
 
 
@@ -63,7 +65,7 @@ def build_one(task: BuildTask) -> Built:
     """Run one task."""
     start = time.monotonic()
     column, add = task.column, task.add
-    reader = SplitReader.open(task.store, add, config=task.config)
+    reader = SplitReader.open(task.store, SplitRef.of(add).physical(), config=task.config)
     batches = read_split(
         reader, TRUE, [column], partition_values=add.partition_values, schema=task.schema
     )

@@ -46,6 +46,7 @@ from indextables.splits.lookup.colindex.opening import (
 from indextables.splits.lookup.colindex.postings import Rows
 from indextables.splits.lookup.colindex.predicates import extract_indexable
 from indextables.splits.lookup.colindex.values import require_kind
+from indextables.splits.read.access import without_rows
 from indextables.splits.read.reader import SplitReader
 from indextables.storage.deleting import Kind, Live, delete, sift
 from indextables.storage.machine import refuse_to_judge
@@ -361,6 +362,9 @@ def index_lookup(
     found = {}
     for add in snapshot.files():
         rows = _required_index(log, snapshot, name, add).lookup(asked[0].predicate)
+        gone = SplitReader.open(log.store, add, config=log.config).deleted
+        if gone is not None:
+            rows = without_rows(rows, gone)
         if len(rows):
             found[add.path] = rows
     return found

@@ -1,11 +1,11 @@
 """DOCTOR: what is wrong with a table, and the command that mends it. Reads only.
 
 Checks, in order: the log opens; every live split exists with its size; its footer and (when asked)
-every member's checksum are right; no version was made by two programs; files nobody lists;
-statistics and cross-reference coverage; a state that wants compaction. Findings are ``error`` (rows
-cannot be read), ``warning`` (it costs time or space, or a store did not answer) or ``ok``. A
-machine without descriptors, memory or space cannot judge a table: the check then ends in
-``MachineError``, without findings.
+every member's checksum are right, and its deletion vector says what the log says; no version was
+made by two programs; files nobody lists; statistics and cross-reference coverage; a state that
+wants compaction. Findings are ``error`` (rows cannot be read), ``warning`` (it costs time or space,
+or a store did not answer) or ``ok``. A machine without descriptors, memory or space cannot judge a
+table: the check then ends in ``MachineError``, without findings.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from indextables.errors import (
     DivergedLogError,
     IndexTablesError,
     MachineError,
+    ObjectNotFoundError,
     ProtocolError,
     TransientStorageError,
 )
@@ -91,11 +92,17 @@ def _contents(log: TransactionLog, add: AddFile, checksums: bool, repair: str) -
         reader = SplitReader(log.store, SplitReader.open(log.store, add, config=log.config).ref)
         if checksums:
             _verify(reader)
+        gone = reader.deleted
+        if gone is not None and len(gone) != add.num_deleted:
+            detail = f"{len(gone)} deleted rows, the log says {add.num_deleted}"
+            yield Finding(log.path, "error", "deleted rows", add.path, detail, repair)
         if add.num_records is not None and reader.num_rows != add.num_records:
             detail = f"{reader.num_rows} rows, the log says {add.num_records}"
             yield Finding(log.path, "error", "split rows", add.path, detail, repair)
     except MachineError:
         raise
+    except ObjectNotFoundError as error:
+        yield Finding(log.path, "error", "missing file", error.path, str(error), repair)
     except (TransientStorageError, OSError, MemoryError) as error:
         yield from _unchecked(log, add, error)
     except IndexTablesError as error:

@@ -9,8 +9,9 @@ A file may go only when all of this holds:
 * if nobody ever listed it (an aborted write), its own file time is older than the retention, and
   so is the oldest version the log still knows: it may have been removed by one that is forgotten,
   at any time before that (so the log's retention should not be shorter than that of the splits);
-* it is a split, a cross-reference, an index file or a checksum by its place and name in the table's
-  layout (see ``storage.deleting``); what a log or a folder names beyond that is left alone.
+* it is a split, a cross-reference, an index file, a file of deletion vectors or a checksum by its
+  place and name in the table's layout (see ``storage.deleting``); what a log or a folder names
+  beyond that is left alone.
 
 Temporary files that a killed writer left behind go too, by their own time, and never within a day.
 
@@ -62,7 +63,7 @@ from indextables.storage.paths import is_temporary
 from indextables.storage.retry import RetryPolicy, tries
 
 LOG = logging.getLogger(__name__)
-FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP, Kind.CHECKSUM)
+FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP, Kind.VECTOR, Kind.CHECKSUM)
 DELETABLE = (*FILES, Kind.TEMPORARY)
 DELETE_BATCH = 1000
 MOST_LOOKS = 3
@@ -194,6 +195,7 @@ def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
         ) from error
     paths = snapshot.paths.to_pylist()
     yield from paths
+    yield from snapshot.vector_files
     yield from (x.path for x in snapshot.xrefs)
     yield from (k.path for k in snapshot.keymaps)
     yield from (f.path for f in snapshot.indexes.files.values())
@@ -202,6 +204,9 @@ def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:
 
 
 def _listed_by(action: object) -> Iterable[str]:
+    if isinstance(action, AddFile) and action.deletion_vector is not None:
+        vector = action.deletion_vector.path
+        return (action.path,) if vector is None else (action.path, vector)
     if isinstance(action, AddFile | AddXRef | AddKeyMap):
         return (action.path,)
     if isinstance(action, IndexBlocks):

@@ -1,7 +1,9 @@
 """RESTORE: make the table what it was, as a new version.
 
 Splits of the old version that are gone come back, later ones go; the log keeps the history between.
-Every split that comes back must still exist, otherwise nothing is committed.
+Rows that were deleted since come back too: a split whose deletion vector is another one is removed
+and added again with the vector it had. Every split and every vector that comes back must still
+exist, otherwise nothing is committed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import MaintenanceError
-from indextables.log.actions import Action
+from indextables.log.actions import Action, AddFile
 from indextables.log.commit.gate import mutates
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
@@ -30,8 +32,9 @@ def restore_to_version(
     now = log.snapshot()
     before = {f.path: f for f in old.files()}
     after = {f.path: f for f in now.files()}
-    back = [f for path, f in before.items() if path not in after]
-    gone = [f for path, f in after.items() if path not in before]
+    kept = {path for path, f in before.items() if path in after and _same_rows(f, after[path])}
+    back = [f for path, f in before.items() if path not in kept]
+    gone = [f for path, f in after.items() if path not in kept]
     _, strange = sift(Kind.SPLIT, (f.path for f in back), UNCOMMITTED)
     if strange:
         raise MaintenanceError(
@@ -40,10 +43,12 @@ def restore_to_version(
             version=old.version,
             hint="Its log is damaged or was tampered with; restore another version",
         )
-    missing = [f.path for f in back if not log.store.exists(f.path)]
+    vectors = {f.deletion_vector.path for f in back if f.deletion_vector is not None}
+    wanted = [f.path for f in back if f.path not in after] + [v for v in vectors if v is not None]
+    missing = [path for path in wanted if not log.store.exists(path)]
     if missing:
         raise MaintenanceError(
-            f"{len(missing)} splits of version {old.version} were purged",
+            f"{len(missing)} files of version {old.version} were purged",
             path=missing[0],
             version=old.version,
             hint="Restore a younger version",
@@ -69,3 +74,8 @@ def restore_to_version(
     return RestoreResult(
         log.path, "success", old.version, result.version, len(back), len(gone), text
     )
+
+
+def _same_rows(one: AddFile, other: AddFile) -> bool:
+    """Are the same rows of a split gone in two versions?"""
+    return one.deletion_vector == other.deletion_vector

@@ -2,8 +2,9 @@
 
 A ``RewriteTask`` is small and picklable, so it runs in this process, in others, or in Spark tasks
 alike. Rows keep their order (sources in the given order), statistics and filters are computed from
-the rows that remain, so nothing a split knew about its rows is lost; column indexes are merged from
-those of the sources where all have one. A source that cannot be read is reported, not skipped over
+the rows that remain, so nothing a split knew about its rows is lost; rows that a deletion vector
+took away stay behind, so a new split never has one. Column indexes are merged from those of the
+sources where all have one. A source that cannot be read is reported, not skipped over
 silently: the caller decides. A machine that ran short, or a store that does not answer, ends the
 work instead: the sources are not to blame.
 """
@@ -93,6 +94,7 @@ class Rewritten:
     """What came of a task: a split (none when no row stayed), or why it failed and where.
 
     A task that had rows to drop and found none wrote nothing: ``dropped`` is 0, ``add`` is none.
+    Rows that were deleted before are not among the dropped.
     """
 
     task: RewriteTask
@@ -114,10 +116,13 @@ def rewrite(task: RewriteTask) -> Rewritten:
         for source in task.sources:
             reading = source.path
             dropped[reading] = _rows_to_drop(task, source, schema)
-        reading = ""
         total = sum(len(rows) for rows in dropped.values())
         if task.drop is not None and total == 0:
             return Rewritten(task)
+        for source in task.sources:
+            reading = source.path
+            dropped[reading] = _with_deleted(task, source, dropped[reading])
+        reading = ""
         merged = _merged_indexes(task, schema, dropped)
         others = {c: i for c, i in task.column_indexes.items() if c not in merged}
         writer = SplitWriter(
@@ -176,6 +181,14 @@ def _rows_to_drop(task: RewriteTask, source: AddFile, schema: pa.Schema) -> NDAr
         return np.empty(0, np.uint32)
     reader = SplitReader.open(task.store, source, config=task.config)
     return matching_rows(reader, task.drop, schema=schema, partition_values=source.partition_values)
+
+
+def _with_deleted(
+    task: RewriteTask, source: AddFile, dropped: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
+    """The dropped rows, and those that a deletion vector took before."""
+    gone = SplitReader.open(task.store, source, config=task.config).deleted
+    return dropped if gone is None else np.union1d(dropped, gone).astype(np.uint32)
 
 
 def _rows(

@@ -27,7 +27,13 @@ from indextables.planner.resolve import Target, resolve
 from indextables.planner.stages import xref
 from indextables.planner.stages.program import BOUNDS, CONSTANT, PARTITION, Options, Program
 from indextables.planner.stages.residual import ResidualGroup, residual_groups, shared_residual
-from indextables.planner.stages.verdict import MUST_MATCH, Int64s, Selection, Verdicts
+from indextables.planner.stages.verdict import (
+    MUST_MATCH,
+    Int64s,
+    Selection,
+    Verdicts,
+    live_records,
+)
 from indextables.planner.tasks import (
     SplitTask,
     deal_out,
@@ -178,7 +184,7 @@ def _meet_limit(program: Program, selection: Selection | None, limit: int) -> It
     """Enough splits in which every row matches make all others unnecessary."""
     start = time.perf_counter()
     chosen = np.arange(program.count, dtype=np.int32) if selection is None else selection
-    rows = program.snapshot.num_records[chosen]
+    rows = live_records(program.snapshot)[chosen]
     sure = (program.verdicts(selection) == MUST_MATCH) & (rows > 0)
     certain = np.cumsum(rows[sure])
     if limit == 0 or (len(certain) and certain[-1] >= limit):
@@ -282,7 +288,7 @@ class Plan:
 
     def count(self) -> int | None:
         """How many rows match, when the log alone can tell."""
-        rows = self.snapshot.num_records[self.selection]
+        rows = live_records(self.snapshot)[self.selection]
         if self.must_match < len(self) or (len(rows) and int(rows.min()) < 0):
             return None
         total = int(rows.sum())
@@ -334,7 +340,7 @@ class Plan:
     def report(self) -> PlanReport:
         """Counters, bytes and durations of each stage."""
         stages = tuple(self._stage_reports())
-        rows = self.snapshot.num_records[self.selection]
+        rows = live_records(self.snapshot)[self.selection]
         known = not len(rows) or int(rows.min()) >= 0
         return PlanReport(
             version=self.snapshot.version,

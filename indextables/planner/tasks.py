@@ -93,6 +93,7 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
     starts, ends = snapshot.footer_starts, snapshot.footer_ends
     values = [(c, *snapshot.partition_codes(c)) for c in snapshot.partition_columns]
     mappings = mapping_texts(snapshot, indices)
+    vectors = snapshot.vectors(indices) if hasattr(snapshot, "vectors") else [None] * len(indices)
     return [
         SplitRef(
             path=paths[i].as_py(),
@@ -102,8 +103,9 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
             num_records=int(rows[i]),
             partition_values={c: texts[codes[i]] for c, codes, texts in values},
             doc_mapping=mapping,
+            vector=vector,
         )
-        for i, mapping in zip(indices, mappings, strict=True)
+        for i, mapping, vector in zip(indices, mappings, vectors, strict=True)
     ]
 
 

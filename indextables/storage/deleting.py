@@ -9,6 +9,7 @@ a table's layout:
 * a cross-reference: ``<folder>/<4 letters>/xref-<id>.split``;
 * a key map: ``_keymap/<4 letters>/run-<16 hex digits>.kmap``;
 * an index file: ``_colindex/<4 letters>/idx_<id>.idx``;
+* deletion vectors: ``deletion_vector_<uuid>.bin`` in the table's folder or one below it;
 * a checksum that Hadoop wrote beside a file: ``.<name>.crc``;
 * the files of the log, each by its own name; version 0 never goes;
 * a temporary file: ``.<id>.tmp``, with an id of ours.
@@ -60,6 +61,10 @@ class Kind(Enum):
     XREF = rf"(?!(?:{LOG_FOLDER}|{INDEX_FOLDER})/)(?:[^/]+/)+[a-z]{{4}}/xref-[^/]+\.split"
     SIDECAR = rf"{INDEX_FOLDER}/[a-z]{{4}}/idx_[^/]+\.idx"
     KEYMAP = rf"{KEYMAP_FOLDER}/[a-z]{{4}}/run-[0-9a-f]{{16}}\.kmap"
+    VECTOR = (
+        rf"(?!(?:{LOG_FOLDER}|{INDEX_FOLDER}|{KEYMAP_FOLDER})/)(?:[^/]+/)?"
+        r"deletion_vector_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.bin"
+    )
     CHECKSUM = rf"(?!{LOG_FOLDER}/)(?:[^/]+/)*\.[^/]+\.crc"
     VERSION = rf"{LOG_FOLDER}/(?!0{{20}})[0-9]{{20}}\.json"
     CHECKPOINT = rf"{LOG_FOLDER}/[0-9]{{20}}\.checkpoint\.json"
@@ -96,7 +101,7 @@ class Live:
 
 UNCOMMITTED = Live(())
 """For files of this process that no commit has named: nothing of the kind can be live."""
-_MAY_BE_LIVE = frozenset((Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP))
+_MAY_BE_LIVE = frozenset((Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP, Kind.VECTOR))
 
 
 def sift(

@@ -19,11 +19,11 @@ class Difference:
 
     @property
     def rows_added(self) -> int:
-        return sum(f.num_records or 0 for f in self.added)
+        return sum(f.num_live or 0 for f in self.added)
 
     @property
     def rows_removed(self) -> int:
-        return sum(f.num_records or 0 for f in self.removed)
+        return sum(f.num_live or 0 for f in self.removed)
 
     def __repr__(self) -> str:
         return (

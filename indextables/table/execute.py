@@ -81,9 +81,9 @@ def read_task(
 
 def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
     """How many rows of one task match."""
-    known = [task.predicate == TRUE and split.num_records >= 0 for split in task.splits]
+    known = [task.predicate == TRUE and split.live_records >= 0 for split in task.splits]
     return sum(
-        split.num_records if is_known else open_scan(store, task, split, schema, config).count()
+        split.live_records if is_known else open_scan(store, task, split, schema, config).count()
         for split, is_known in zip(task.splits, known, strict=True)
     )
 

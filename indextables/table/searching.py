@@ -95,11 +95,11 @@ def _best_of_split(
     table: Table, task: SplitTask, number: int, query: ast.Query, limit: int
 ) -> list[_Hit]:
     scan = open_scan(table.store, task, task.splits[0], table.schema, table.config)
-    hits = scored_rows(scan.reader, query, limit if scan.is_whole else None)
+    hits = scored_rows(scan.reader, query, limit if scan.is_unfiltered else None)
     rows, scores = hits.rows, hits.scores
     if scores is None:
         scores = np.zeros(len(rows), np.float32)
-    if not scan.is_whole:
+    if not scan.is_unfiltered:
         keep = np.isin(rows, scan.matching_rows())
         rows, scores = rows[keep][:limit], scores[keep][:limit]
     return [_Hit(float(s), number, int(r)) for r, s in zip(rows, scores, strict=True)]

@@ -6,8 +6,8 @@
   does not know; the refusal says which, and to upgrade. It never guesses.
 * A feature used for the first time raises the table's protocol in the same commit
   (``protocol.autoUpgrade``); with that off, the commit is refused. A protocol is never lowered.
-* Cross-references are a named feature of version 3 and stay one in version 4. Once a table names
-  a feature it names all that its version implies, so that the list is complete.
+* Cross-references and deletion vectors are named features of version 3 and stay so in version 4.
+  Once a table names a feature it names all that its version implies, so that the list is complete.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ MULTI_PART_CHECKPOINT = Feature("multiPartCheckpoint", 3)
 SCHEMA_DEDUPLICATION = Feature("schemaDeduplication", 3)
 AVRO_STATE = Feature("avroState", 4)
 CROSS_REFERENCES = Feature("crossReferenceIndex", 3, named=True)
+DELETION_VECTORS = Feature("deletionVectors", 3, named=True)
 
 FEATURES = (
     SKIPPED_FILES,
@@ -47,6 +48,7 @@ FEATURES = (
     SCHEMA_DEDUPLICATION,
     AVRO_STATE,
     CROSS_REFERENCES,
+    DELETION_VECTORS,
 )
 READER_FEATURES = frozenset(feature.name for feature in FEATURES) | {"tantivy4java"}
 WRITER_FEATURES = READER_FEATURES | {
@@ -131,6 +133,8 @@ def _features_of_add(add: AddFile) -> set[Feature]:
         used.add(EXTENDED_METADATA)
     if add.doc_mapping_ref is not None:
         used.add(SCHEMA_DEDUPLICATION)
+    if add.deletion_vector is not None:
+        used.add(DELETION_VECTORS)
     return used
 
 
@@ -153,7 +157,7 @@ def raised(
     readers, writers = protocol.reader_features, protocol.writer_features
     if named or readers is not None or writers is not None:
         implied = {f.name for f in FEATURES if FIRST_WITH_FEATURES <= f.version <= reader}
-        names = (implied - {CROSS_REFERENCES.name}) | set(named)
+        names = (implied - {f.name for f in FEATURES if f.named}) | set(named)
         readers = (readers or frozenset()) | names
         writers = (writers or frozenset()) | names
     return replace(

@@ -23,6 +23,7 @@ from indextables.log.actions.fields import NULL_PARTITION, Field
 from indextables.log.actions.index_actions import DefineIndex, DropIndex, IndexBlocks, IndexFile
 from indextables.log.actions.keymap_actions import AddKeyMap, RemoveKeyMap
 from indextables.log.actions.spelled import Spelled, UnknownActions
+from indextables.log.actions.vector import DeletionVector, decode_vector
 
 __all__ = [
     "ACTION_TYPES",
@@ -33,6 +34,7 @@ __all__ = [
     "AddXRef",
     "CommitInfo",
     "DefineIndex",
+    "DeletionVector",
     "DropIndex",
     "IndexBlocks",
     "IndexFile",
@@ -141,6 +143,7 @@ class AddFile(Spelled):
     companion_fast_field_mode: str | None = None
     added_at_version: int | None = None
     added_at_timestamp: int | None = None
+    deletion_vector: DeletionVector | None = None
 
     KEY: ClassVar[str] = "add"
     FIELDS: ClassVar[tuple[Field, ...]] = (
@@ -172,7 +175,23 @@ class AddFile(Spelled):
         Field("companion_fast_field_mode", "companionFastFieldMode", f.text),
         Field("added_at_version", "addedAtVersion", f.integer),
         Field("added_at_timestamp", "addedAtTimestamp", f.integer),
+        Field("deletion_vector", "deletionVector", decode_vector, DeletionVector.to_dict),
     )
+
+    @property
+    def num_deleted(self) -> int:
+        """How many of its rows are gone."""
+        return 0 if self.deletion_vector is None else self.deletion_vector.cardinality
+
+    @property
+    def num_live(self) -> int | None:
+        """How many rows it has left, ``None`` when the log does not say how many it had."""
+        return None if self.num_records is None else self.num_records - self.num_deleted
+
+    @property
+    def narrows(self) -> bool:
+        """In a version: is the split in the table already, and only loses rows?"""
+        return self.deletion_vector is not None and self.added_at_version is not None
 
     def removal(
         self, deletion_timestamp: int, *, data_change: bool = True, tags: Mapping[str, str] = {}
@@ -185,6 +204,7 @@ class AddFile(Spelled):
             partition_values=self.partition_values,
             size=self.size,
             tags=dict(tags) or None,
+            deletion_vector=self.deletion_vector,
         )
 
     def stamped(self, version: int, timestamp_ms: int) -> AddFile:
@@ -203,6 +223,8 @@ class RemoveFile(Spelled):
     partition_values: Mapping[str, str | None] | None = None
     size: int | None = None
     tags: Mapping[str, str] | None = None
+    deletion_vector: DeletionVector | None = None
+    """The vector that the split had for whoever decided to remove it."""
 
     KEY: ClassVar[str] = "remove"
     FIELDS: ClassVar[tuple[Field, ...]] = (
@@ -213,6 +235,7 @@ class RemoveFile(Spelled):
         Field("partition_values", "partitionValues", f.partition_map, f.partition_texts),
         Field("size", "size", f.natural),
         Field("tags", "tags", f.scalar_map, dict),
+        Field("deletion_vector", "deletionVector", decode_vector, DeletionVector.to_dict),
     )
 
 

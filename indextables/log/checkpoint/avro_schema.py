@@ -7,7 +7,7 @@ program of nodes which the native decoder walks: known fields go to columns, eve
 skipped by its type, whatever it is.
 
 A known field whose type does not fit counts as absent, because a lost statistic costs time, not
-rows; for ``path``, ``size`` and ``partitionValues`` it is an error.
+rows; for ``path``, ``size``, ``partitionValues`` and ``deletionVector`` it is an error.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ FILE_ENTRY: dict[str, Any] = {
         _optional(161, "hotcacheLength", "long"),
         _optional(162, "tags", _STRING_MAP),
         _optional(163, UNKNOWN_FIELDS, "string"),
+        _optional(164, "deletionVector", "string"),
     ],
 }
 
@@ -130,8 +131,15 @@ _PRIMITIVES = {
     "string": STRING,
 }
 SINK_SKIP, SINK_INT, SINK_TEXT, SINK_MAP, SINK_LIST = range(5)
-_SINKS = {"int": SINK_INT, "bool": SINK_INT, "text": SINK_TEXT, "map": SINK_MAP, "list": SINK_LIST}
-_MUST_FIT = frozenset(("path", "size", "partitionValues"))
+_SINKS = {
+    "int": SINK_INT,
+    "bool": SINK_INT,
+    "text": SINK_TEXT,
+    "vector": SINK_TEXT,
+    "map": SINK_MAP,
+    "list": SINK_LIST,
+}
+_MUST_FIT = frozenset(("path", "size", "partitionValues", "deletionVector"))
 _MOST_NODES = 10_000
 _DEEPEST = 64
 

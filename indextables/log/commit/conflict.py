@@ -3,10 +3,14 @@
 A transaction was decided on a base; meanwhile other versions landed. It may still be committed
 unless one of these is true, and the error names which:
 
-* concurrent delete    a file it removes (or says it read) is no longer live;
+* concurrent delete    a file it removes, narrows or says it read is no longer live;
+* concurrent change    rows of a file it removes were deleted meanwhile: what it made of that file,
+                       a merged split for example, still has them. Who deletes rows himself joins
+                       his with the others' (``rowlevel``), and conflicts only over the same row;
 * concurrent add       a file was added that may hold rows it asked for, or any file when it read
                        the whole table or the schema is another now; files that only rearrange
-                       rows (``dataChange=false``) do not count;
+                       rows (``dataChange=false``) do not count, and files that only lose some
+                       count for nobody but who read the whole table;
 * metadata changed     schema, partitioning or configuration changed, and it read or writes them;
                        the schema registry does not count, it only grows;
 * protocol changed     it sets the protocol itself and somebody else did too;
@@ -27,6 +31,7 @@ from indextables.log.actions import (
     Action,
     AddFile,
     DefineIndex,
+    DeletionVector,
     DropIndex,
     Metadata,
     Protocol,
@@ -73,11 +78,16 @@ def conflict(name: str, what: str, version: int | None = None) -> CommitConflict
 
 
 def _check_removed_files(reads: ReadSet, actions: Sequence[Action], latest: Snapshot) -> None:
-    needed = [action.path for action in actions if isinstance(action, RemoveFile)]
+    removed = [action for action in actions if isinstance(action, RemoveFile)]
+    needed = [action.path for action in removed]
+    needed += [a.path for a in actions if isinstance(a, AddFile) and a.narrows]
     needed += reads.files
     if not needed:
         return
-    missing = [p for p, i in zip(needed, latest.indices_of(needed), strict=True) if i < 0]
+    places = latest.indices_of(needed)
+    missing = [p for p, i in zip(needed, places, strict=True) if i < 0]
+    if not missing:
+        _check_vectors(removed, latest.vectors(places[: len(removed)].tolist()), latest.version)
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise conflict(
@@ -87,6 +97,17 @@ def _check_removed_files(reads: ReadSet, actions: Sequence[Action], latest: Snap
         )
 
 
+def _check_vectors(
+    removed: Sequence[RemoveFile], now: Sequence[DeletionVector | None], version: int
+) -> None:
+    """Whoever removes a split must have known which of its rows were gone."""
+    for action, vector in zip(removed, now, strict=True):
+        known = action.deletion_vector
+        if vector is not None and (known is None or known.unique_id != vector.unique_id):
+            what = f"rows of '{action.path}' were deleted since it was read"
+            raise conflict("concurrent change", what, version)
+
+
 def _check_reads(
     reads: ReadSet, base: Snapshot, since: Sequence[VersionActions], latest: Snapshot
 ) -> None:
@@ -94,6 +115,8 @@ def _check_reads(
         return
     for version, _, actions in since:
         added = [a for a in actions if isinstance(a, AddFile) and a.data_change]
+        if not reads.whole_table:
+            added = [a for a in added if not a.narrows]
         concerned = _concerned(reads, added, base, latest)
         if concerned:
             what = f"'{concerned[0].path}' was added to what was read"

@@ -250,8 +250,19 @@ class CommitLoop:
 
     def _is_live(self, change: VersionActions) -> bool:
         newest = self.target.newest()[0]
-        added = (a.path for a in change.actions if isinstance(a, AddFile))
-        return any(newest.index_of(path) is not None for path in added)
+        added = (a for a in change.actions if isinstance(a, AddFile))
+        return any(_holds(newest, add) for add in added)
+
+
+def _holds(snapshot: Snapshot, add: AddFile) -> bool:
+    """Is an added file in the table; for one that was there before: with the vector it got?"""
+    place = snapshot.index_of(add.path)
+    if place is None:
+        return False
+    if not add.narrows:
+        return True
+    (vector,) = snapshot.vectors([place])
+    return vector is not None and add.deletion_vector == vector
 
 
 class _LostRaceError(Exception):
@@ -362,7 +373,8 @@ def _metadata(
 
 def count_metrics(actions: Iterable[Action]) -> dict[str, int]:
     """What a commit did, in numbers, for the history."""
-    adds = [a for a in actions if isinstance(a, AddFile)]
+    adds = [a for a in actions if isinstance(a, AddFile) and not a.narrows]
+    narrowed = [a for a in actions if isinstance(a, AddFile) and a.narrows]
     removes = [a for a in actions if isinstance(a, RemoveFile)]
     metrics = {
         "numAddedFiles": len(adds),
@@ -371,7 +383,9 @@ def count_metrics(actions: Iterable[Action]) -> dict[str, int]:
         "numRemovedBytes": sum(remove.size or 0 for remove in removes),
     }
     if all(add.num_records is not None for add in adds):
-        metrics["numAddedRows"] = sum(add.num_records or 0 for add in adds)
+        metrics["numAddedRows"] = sum(add.num_live or 0 for add in adds)
+    if narrowed:
+        metrics["numDeletionVectors"] = len(narrowed)
     return metrics
 
 

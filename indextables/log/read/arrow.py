@@ -24,7 +24,7 @@ def entries_to_arrow(snapshot: Snapshot) -> pa.Table:
 
 
 def _column(snapshot: Snapshot, field: EntryField, rich: dict[str, list[Any]]) -> Any:
-    if field.kind == "text":
+    if field.kind in ("text", "vector"):
         return snapshot.text_column(field.name).to_arrow().cast(pa.string())
     if field.kind == "int":
         values = pa.array(snapshot.int_column(field.name))

@@ -75,6 +75,7 @@ ENTRY_FIELDS: tuple[EntryField, ...] = (
     EntryField("companion_source_files", "companionSourceFiles", "list"),
     EntryField("companion_delta_version", "companionDeltaVersion", "int"),
     EntryField("companion_fast_field_mode", "companionFastFieldMode", "text"),
+    EntryField("deletion_vector", "deletionVector", "vector"),
     EntryField("unknown", UNKNOWN_FIELDS, "text"),
 )
 # fmt: on
@@ -267,6 +268,8 @@ class RowSegment(Segment):
 
     def texts(self, name: str) -> StringColumn | None:
         values = self._values(name)
+        if FIELD_BY_NAME[name].kind == "vector":
+            values = [None if v is None else v.text for v in values]
         return StringColumn.from_texts(values) if any(v is not None for v in values) else None
 
     def map_keys(self, name: str) -> Sequence[str]:

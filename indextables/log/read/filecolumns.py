@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.log.actions import AddFile
+from indextables.log.actions import AddFile, DeletionVector
 from indextables.log.read.columns import (
     UNKNOWN,
     Int64s,
@@ -126,6 +126,36 @@ class FileColumns:
     @property
     def num_records(self) -> Int64s:
         return self.int_column("numRecords")
+
+    @property
+    def num_deleted(self) -> Int64s:
+        """How many rows of each file its deletion vector takes away."""
+        return self.derive("numDeleted", _deleted_of)
+
+    @property
+    def live_records(self) -> Int64s:
+        """Rows that each file has left, ``UNKNOWN`` (-1) where the log does not say."""
+        return self._keep("live_records", self._live_records)
+
+    def _live_records(self) -> Int64s:
+        rows, gone = self.num_records, self.num_deleted
+        return np.where(rows == UNKNOWN, UNKNOWN, rows - gone) if gone.any() else rows
+
+    def vectors(self, numbers: Sequence[int]) -> list[DeletionVector | None]:
+        """The deletion vectors of some files."""
+        column = self._text_column("deletionVector")
+        if column is None:
+            return [None] * len(numbers)
+        texts = (column[i] for i in numbers)
+        return [None if text is None else DeletionVector.from_text(text) for text in texts]
+
+    @property
+    def vector_files(self) -> list[str]:
+        """The files that hold deletion vectors of live files."""
+        column = self._text_column("deletionVector")
+        held = [] if column is None else np.flatnonzero(column.valid).tolist()
+        paths = (None if v is None else v.path for v in self.vectors(held))
+        return list(dict.fromkeys(path for path in paths if path is not None))
 
     @property
     def modification_times(self) -> Int64s:
@@ -263,3 +293,12 @@ class FileColumns:
             arrays.append(np.array(known, np.int32)[codes])
         joined = self._join_arrays(arrays) if arrays else np.zeros(0, np.int32)
         return joined, list(numbers)
+
+
+def _deleted_of(segment: Segment) -> Int64s:
+    found = np.zeros(segment.n, np.int64)
+    texts = segment.texts("deletionVector")
+    if texts is not None:
+        for row in np.flatnonzero(texts.valid).tolist():
+            found[row] = DeletionVector.from_text(texts[row] or "").cardinality
+    return found

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptFileError
-from indextables.log.actions import AddFile
+from indextables.log.actions import AddFile, DeletionVector
 from indextables.log.read.columns import (
     ENTRY_FIELDS,
     UNKNOWN,
@@ -321,9 +321,11 @@ class PackedSegment(Segment):
             ints = self.int_columns.get(field.name)
             value = None if ints is None else ints.get(row)
             return bool(value) if field.kind == "bool" and value is not None else value
-        if field.kind == "text":
+        if field.kind in ("text", "vector"):
             texts = self.text_columns.get(field.name)
-            return None if texts is None else texts.get(row)
+            text = None if texts is None else texts.get(row)
+            is_vector = text is not None and field.kind == "vector"
+            return DeletionVector.from_text(text) if is_vector and text else text
         if field.kind == "map":
             maps = self.map_columns.get(field.name)
             found = None if maps is None else maps.get(row)

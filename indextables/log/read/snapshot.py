@@ -186,7 +186,7 @@ class Snapshot(FileColumns):
     @property
     def num_rows(self) -> int | None:
         """Rows of the table, ``None`` when some file does not say."""
-        counts = self.num_records
+        counts = self.live_records
         return None if (counts == UNKNOWN).any() else int(counts.sum())
 
     def doc_mapping(self, which: int | str) -> DocMapping | None:

@@ -28,6 +28,7 @@ from indextables.planner.explain.describe import (
     usable_stages,
 )
 from indextables.planner.stages.method import expected_access, index_lines
+from indextables.planner.stages.verdict import live_records
 from indextables.planner.tasks import splits_per_task
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
             {
                 "path": plan.snapshot.paths[int(i)].as_py(),
                 "size": int(plan.snapshot.sizes[i]),
-                "numRecords": int(plan.snapshot.num_records[i]),
+                "numRecords": int(live_records(plan.snapshot)[i]),
                 "verdict": int(verdict),
             }
             for i, verdict in zip(listed, plan.verdicts, strict=False)

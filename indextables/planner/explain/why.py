@@ -35,6 +35,7 @@ from indextables.planner.stages.verdict import (
     MAY_MATCH,
     MUST_MATCH,
     NO_NULL,
+    live_records,
     name_of,
 )
 
@@ -62,7 +63,7 @@ def _outcome(plan: Plan, index: int) -> str:
     for stage in plan.stages[1:]:
         if stage.selection is not None and not _contains(stage.selection, index):
             label = stage.name + (f" {','.join(stage.columns)}" if stage.columns else "")
-            if stage.name == "min/max" and plan.snapshot.num_records[index] == 0:
+            if stage.name == "min/max" and live_records(plan.snapshot)[index] == 0:
                 return f"dropped by {label}: the split holds no rows"
             return f"dropped by {label}" + (f" ({stage.detail})" if stage.detail else "")
     verdict = int(plan.program.verdicts(np.array([index], np.int32))[0])

@@ -50,6 +50,7 @@ from indextables.planner.stages.verdict import (
     Selection,
     Verdicts,
     all_may_match,
+    live_records,
 )
 
 # Stages, as bits: what is known so far.
@@ -320,7 +321,7 @@ class Program:
 
     def without_empty(self, selection: Selection | None) -> Selection | None:
         """Drop splits that are known to hold no rows."""
-        rows = self.snapshot.num_records
+        rows = live_records(self.snapshot)
         if "planner.has_empty" not in self.snapshot.derived:
             self.snapshot.derived["planner.has_empty"] = bool((rows == 0).any())
         if not self.snapshot.derived["planner.has_empty"]:

@@ -4,11 +4,14 @@
 the answer to everything unknown. In this order a conjunction is as weak as its weakest part and a
 disjunction as strong as its strongest, which is minimum and maximum. A verdict is never negated:
 "no row is TRUE" says nothing about how many are FALSE, because rows can be NULL.
+
+Verdicts are about the rows a split was written with, deleted ones included, so they hold for any
+of them that are left. Counts are not: ``live_records`` says how many are.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +33,12 @@ EMPTY = 4
 HAS_LOW = 8
 HAS_HIGH = 16
 HIGH_OPEN = 32
+
+
+def live_records(snapshot: Any) -> Int64s:
+    """Rows that are left in each split, -1 where the log does not say."""
+    found: Int64s = getattr(snapshot, "live_records", snapshot.num_records)
+    return found
 
 
 def all_may_match(count: int) -> Verdicts:

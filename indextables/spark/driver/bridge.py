@@ -291,7 +291,7 @@ def counts_by_partition(plan: Plan, aggregation: Aggregation | None) -> pa.Recor
         dtype = snapshot.schema.field(name).type
         values = pa.concat_arrays([partition_array(t, dtype, 1, name) for t in texts])
         keys.append(values.take(pa.array(codes[plan.selection])))
-    rows = pa.array(snapshot.num_records[plan.selection], pa.int64())
+    rows = pa.array(snapshot.live_records[plan.selection], pa.int64())
     states = group_states(aggregation.grouping, keys, {"rows": rows})
     return next(iter(aggregation.finished(states)), None)
 

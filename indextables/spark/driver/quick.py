@@ -76,7 +76,7 @@ def _asked_rows(tasks: list[SplitTask]) -> int:
     """Most rows of tasks that take every row; a great number where the log does not know."""
     total = 0
     for task in tasks:
-        known = [split.num_records for split in task.splits]
+        known = [split.live_records for split in task.splits]
         rows = sum(known) if min(known, default=0) >= 0 else 1 << 62
         total += rows if task.limit is None else min(rows, task.limit)
     return total

@@ -4,7 +4,8 @@
 first ``k`` files of version ``n`` have been read. A stream starts with the rows of the table at its
 start (``startingVersion`` skips them) and then follows the versions; ``maxFilesPerTrigger`` bounds
 a batch. Files that a commit only rearranged (``dataChange`` false) are not new rows. A commit that
-removes rows cannot be told to a stream and is an error, unless ``ignoreDeletes`` allows it.
+removes rows (whole splits, or by deletion vectors) cannot be told to a stream and is an error,
+unless ``ignoreDeletes`` allows it.
 
 **Sink.** A batch is committed together with the pair (query, batch id). A replayed batch finds its
 id in the log and is dropped. The query is the id that Spark keeps in the checkpoint's metadata and
@@ -124,13 +125,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 hint="The stream is too far behind; start it anew with a new checkpoint",
             )
         actions = [a for change in changes for a in change.actions]
-        removed = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
+        removed = [a for a in actions if isinstance(a, RemoveFile | AddFile) and _takes_rows(a)]
         if removed and not self.ignore_deletes:
             raise PlanningError(
                 f"version {version} removed rows, which a stream cannot show",
                 hint="Set the option ignoreDeletes to follow the added rows only",
             )
-        return [a for a in actions if isinstance(a, AddFile) and a.data_change]
+        return [a for a in actions if isinstance(a, AddFile) and a.data_change and not a.narrows]
 
     def _tasks(self, files: list[AddFile]) -> list[InputPartition]:
         if not files:
@@ -152,6 +153,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def _schema(self) -> pa.Schema:
         snapshot: Snapshot = SHARED.table(self.access).snapshot
         return snapshot.schema
+
+
+def _takes_rows(action: AddFile | RemoveFile) -> bool:
+    return action.data_change and (isinstance(action, RemoveFile) or action.narrows)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]

@@ -5,6 +5,11 @@
 3. What that left open is evaluated on the filter columns of those rows alone.
 4. The other columns are read only for rows that survived.
 
+Deleted rows are left out here and nowhere else, before anything is read for them: every row, count,
+aggregate and score of a split comes from a ``SplitScan``. What a member of the split says about all
+its rows (a count, an end, a summary) is used only where no row is gone, or where those that are
+gone can be subtracted.
+
 The rows that come back satisfy the predicate exactly, in order.
 """
 
@@ -59,6 +64,7 @@ class SplitScan:
         folded = fold(predicate, self.shaper)
         self.predicate = predicate if folded is predicate or folded == predicate else folded
         self.only = None if only is None else np.asarray(only, np.uint32)
+        self.deleted: Rows | None = reader.deleted
         self.indexes = indexes
         self.chooser = Chooser(reader, self.predicate, indexes, self.only, spare_index)
         if not can_evaluate(self.predicate):
@@ -74,19 +80,42 @@ class SplitScan:
 
     @property
     def is_whole(self) -> bool:
-        """Is every row of the split asked for?"""
+        """Is every row of the split asked for, none of them being deleted?"""
+        return self.is_unfiltered and self.deleted is None
+
+    @property
+    def is_unfiltered(self) -> bool:
+        """Is every row asked for that is not deleted?"""
         return self.predicate == TRUE and self.only is None
 
     def count(self) -> int:
         """How many rows satisfy the predicate."""
         known = self.chooser.count()
-        return sum(map(len, self.matching())) if known is None else known
+        if known is None:
+            return sum(map(len, self.matching()))
+        return known if self.deleted is None else known - self._deleted_matches(self.deleted)
+
+    def _deleted_matches(self, deleted: Rows) -> int:
+        """How many of the deleted rows satisfied the predicate."""
+        if self.predicate == TRUE:
+            return len(deleted)
+        found = self._checked(deleted, self.predicate, (), self.reader.config["read.batchRows"])
+        return sum(len(rows) for rows, _ in found)
+
+    def _candidates(self) -> Candidates:
+        """The rows that can match; ``None`` still means all, of which deleted ones are left out
+        as they are read."""
+        found = self.chooser.candidates()
+        if self.deleted is None or found.rows is None:
+            return found
+        return Candidates(without_rows(found.rows, self.deleted), found.residual)
 
     def keep_first(self, column: str, count: int, *, descending: bool) -> None:
         """Read no more than the first rows in the order of a column, where an index names them."""
-        if self.is_whole and self.indexes and self.shaper.stored_name(column):
+        if self.is_unfiltered and self.indexes and self.shaper.stored_name(column):
             dtype = self.shaper.field(column).type
-            self.only = first_rows(self.indexes, column, dtype, count, descending)
+            most = count if self.deleted is None else count + len(self.deleted)
+            self.only = first_rows(self.indexes, column, dtype, most, descending)
             self.chooser = Chooser(self.reader, TRUE, only=self.only)
 
     def matching(self) -> Iterator[Rows]:
@@ -102,7 +131,7 @@ class SplitScan:
         self, columns: Sequence[str], batch_rows: int
     ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         """(row numbers, columns) of the rows that satisfy the predicate, in pieces."""
-        yield from self._filtered(self.chooser.candidates(), columns, batch_rows)
+        yield from self._filtered(self._candidates(), columns, batch_rows)
 
     # -- filter columns, then the rest ------------------------------------------------------------
 
@@ -111,7 +140,7 @@ class SplitScan:
     ) -> Iterator[pa.RecordBatch]:
         if limit is not None and limit <= 0:
             return
-        found = self.chooser.candidates()
+        found = self._candidates()
         left = limit
         for rows, batch in self._filtered(found, columns, batch_rows, limit):
             if left is not None:
@@ -132,23 +161,46 @@ class SplitScan:
         if found.residual == TRUE:
             yield from self._unfiltered(found.rows, columns, batch_rows, limit)
             return
-        needed = [c for c in referenced_columns(found.residual) if self._is_known(c)]
-        if self._reads_together(found, needed, columns):
+        yield from self._checked(found.rows, found.residual, columns, batch_rows, limit)
+
+    def _checked(
+        self,
+        candidates: Rows | None,
+        residual: Predicate,
+        columns: Sequence[str],
+        batch_rows: int,
+        limit: int | None = None,
+    ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+        """Those of some rows (``None``: all that are not deleted) that satisfy a predicate."""
+        needed = [c for c in referenced_columns(residual) if self._is_known(c)]
+        if self._reads_together(candidates, needed, columns):
             needed = self._with_columns(needed, columns)
-        for rows, whole in self._pieces(found.rows, batch_rows, limit):
+        for rows, whole in self._pieces(candidates, batch_rows, limit):
             filters = self._read(needed, rows, whole)
-            truth = evaluate(found.residual, filters, mapping=self.reader.mapping)
-            keep = pc.fill_null(truth, False)
-            kept = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
+            truth = evaluate(residual, filters, mapping=self.reader.mapping)
+            keep = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
+            there = self._there(rows) if candidates is None else None
+            kept = np.flatnonzero(keep if there is None else keep & there)
             if len(kept) == 0:
                 continue
             yield rows[kept], self._complete(columns, filters, needed, rows, kept, whole)
 
+    def _there(self, rows: Rows) -> NDArray[np.bool_] | None:
+        """Which of neighbouring rows are not deleted; ``None`` where none is."""
+        if self.deleted is None or not len(rows):
+            return None
+        first, last = np.searchsorted(self.deleted, [rows[0], rows[-1] + np.uint32(1)])
+        if first == last:
+            return None
+        there = np.ones(len(rows), np.bool_)
+        there[self.deleted[first:last] - rows[0]] = False
+        return there
+
     def _reads_together(
-        self, found: Candidates, needed: Sequence[str], columns: Sequence[str]
+        self, candidates: Rows | None, needed: Sequence[str], columns: Sequence[str]
     ) -> bool:
         """Is all read at once: of a few rows everything, of a small split a few columns?"""
-        if found.rows is not None and len(found.rows) <= FEW_CANDIDATES:
+        if candidates is not None and len(candidates) <= FEW_CANDIDATES:
             return True
         return self.chooser.spares_index and len(set(columns) - set(needed)) <= FEW_COLUMNS
 
@@ -166,7 +218,12 @@ class SplitScan:
         if rows is not None and limit is not None:
             rows = rows[:limit]
         for part, whole in self._pieces(rows, batch_rows, limit):
-            yield part, self._read(columns, part, whole)
+            batch = self._read(columns, part, whole)
+            there = self._there(part) if rows is None else None
+            if there is None:
+                yield part, batch
+            elif there.any():
+                yield part[there], _kept(batch, there)
 
     def _complete(
         self,
@@ -232,6 +289,19 @@ class SplitScan:
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
+def without_rows(rows: Rows, deleted: Rows) -> Rows:
+    """Rows (in any order) that are not among the deleted, which ascend."""
+    places = np.minimum(np.searchsorted(deleted, rows), len(deleted) - 1)
+    found: Rows = rows[deleted[places] != rows]
+    return found
+
+
+def _kept(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
+    if batch.num_columns == 0:
+        return empty_batch(int(np.count_nonzero(mask)))
+    return batch.filter(pa.array(mask))
+
+
 # -- what others call -----------------------------------------------------------------------------
 
 
@@ -271,8 +341,13 @@ def scored_rows(reader: SplitReader, query: ast.Query, limit: int | None) -> Hit
     session = reader.session(as_predicate(query), scored=True)
     node = session.queries.compile(query)
     if isinstance(node, Index) and node.exact:
+        gone = reader.deleted
         wanted = reader.num_rows if limit is None else max(limit, 1)
+        wanted = wanted if gone is None else min(wanted + len(gone), reader.num_rows)
         rows, scores = session.search.scored(node, wanted)
+        if gone is not None:
+            there = ~np.isin(rows, gone)
+            rows, scores = rows[there], scores[there]
         return Hits(rows[:limit], scores[:limit])
     rows = matching_rows(reader, as_predicate(query))
     scores = np.zeros(len(rows), np.float32)

@@ -3,10 +3,15 @@
 A reader holds bytes and plans, never an open index: that is asked from the process's workspace for
 each search, so readers may be many, are safe to share between threads and survive a fork. Readers
 themselves are kept in a small cache by store and path.
+
+A split of which rows were deleted is the same split: its reader shares the bytes, and ``deleted``
+says which rows are gone. Members, searches and row numbers are those of the whole split; whoever
+reads rows goes through ``access.SplitScan``, which leaves the deleted ones out.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +26,7 @@ from indextables.expr import ast
 from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TRUE, Predicate, TextMatch
 from indextables.log.actions import AddFile
+from indextables.log.vectors.stored import deleted_rows
 from indextables.lru import LRU
 from indextables.mapping import DocMapping
 from indextables.splits.format import members
@@ -67,6 +73,7 @@ class SplitReader:
         self._check_rows_fit()
         self.ref = ref
         self.path = ref.path
+        self._store = store
         self._tables: dict[str, HashTable] = {}
         self._key = (store.identity, ref.path, ref.size)
 
@@ -85,9 +92,30 @@ class SplitReader:
         """The reader of a split, from the cache if it was open before."""
         ref = SplitRef.of(add)
         key = (store.identity, ref.path, ref.size, ref.footer_start)
-        return _readers.load(key, lambda: cls(store, ref, config))
+        if ref.vector is None:
+            return _readers.load(key, lambda: cls(store, ref, config))
+        whole = ref.physical()
+        return _readers.load(
+            (*key, ref.vector.unique_id),
+            lambda: cls.open(store, whole, config=config).narrowed(ref),
+        )
+
+    def narrowed(self, ref: SplitRef) -> SplitReader:
+        """The same split with other rows deleted; the bytes and what was parsed are shared."""
+        view = copy.copy(self)
+        view.__dict__.pop("deleted", None)
+        view.ref = ref
+        return view
 
     # -- what is in it ----------------------------------------------------------------------------
+
+    @lazily
+    def deleted(self) -> NDArray[np.uint32] | None:
+        """The rows that are gone, ascending; ``None`` where all are there."""
+        vector = self.ref.vector
+        if vector is None or vector.cardinality == 0:
+            return None
+        return deleted_rows(self._store, vector, self.num_rows, self.path)
 
     @property
     def info(self) -> SplitInfo:
@@ -270,7 +298,9 @@ class Session:
 
 
 _readers: LRU[tuple[Hashable, ...], SplitReader] = LRU(
-    MAX_READERS, most_bytes=READER_BYTES, size_of=lambda reader: reader.source.held
+    MAX_READERS,
+    most_bytes=READER_BYTES,
+    size_of=lambda reader: reader.source.held if reader.ref.vector is None else 0,
 )
 _codes: LRU[Hashable, Codes] = LRU(most_bytes=CODES_BYTES, size_of=lambda codes: codes.nbytes)
 

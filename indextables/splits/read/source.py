@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageError
-from indextables.log.actions import AddFile
+from indextables.log.actions import AddFile, DeletionVector
 from indextables.native._crc32c import crc32c
 from indextables.splits.format.bundle import INFO, Footer, parse_footer
 from indextables.splits.format.info import SplitInfo
@@ -44,6 +44,18 @@ class SplitRef:
     num_records: int = -1
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     doc_mapping: str | None = None
+    vector: DeletionVector | None = None
+    """Which of its rows are gone."""
+
+    @property
+    def live_records(self) -> int:
+        """Rows that are left, -1 where the log does not say."""
+        gone = 0 if self.vector is None else self.vector.cardinality
+        return self.num_records if self.num_records < 0 else self.num_records - gone
+
+    def physical(self) -> SplitRef:
+        """The split with all its rows, for what is built over row numbers."""
+        return self if self.vector is None else replace(self, vector=None)
 
     @classmethod
     def of(cls, add: AddFile | SplitRef) -> SplitRef:
@@ -58,6 +70,7 @@ class SplitRef:
             num_records=-1 if add.num_records is None else add.num_records,
             partition_values=dict(add.partition_values),
             doc_mapping=add.doc_mapping_json,
+            vector=add.deletion_vector,
         )
 
 

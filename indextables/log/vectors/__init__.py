@@ -1,0 +1,1 @@
+"""Deletion vectors: their bytes (``codec``), and where a table keeps them (``stored``)."""
