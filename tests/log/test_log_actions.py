@@ -17,6 +17,7 @@ from indextables.log.actions import (
     AddXRef,
     CommitInfo,
     DefineIndex,
+    DeletionVector,
     DropIndex,
     IndexBlocks,
     IndexFile,
@@ -45,6 +46,7 @@ def opt(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | strategy
 
 
+VECTOR = st.builds(DeletionVector, st.sampled_from("iup"), NAME, COUNT, COUNT, opt(COUNT))
 INDEX_FILE = st.builds(IndexFile, NAME, NAME, COUNT, opt(COUNT), opt(COUNT), opt(COUNT), opt(COUNT))
 ACTIONS = st.one_of(
     st.builds(Protocol, COUNT, COUNT, opt(SET), opt(SET)),
@@ -57,11 +59,13 @@ ACTIONS = st.one_of(
         *(opt(COUNT), opt(COUNT), opt(COUNT), opt(COUNT), opt(COUNT), st.booleans()),
         *(opt(TEXT), opt(TEXT), opt(SET), opt(NUMBER), opt(NUMBER), opt(TEXT), opt(TEXT)),
         *(opt(NUMBER), opt(st.tuples(TEXT)), opt(NUMBER), opt(TEXT), opt(NUMBER), opt(NUMBER)),
+        opt(VECTOR),
     ),
     st.builds(
         RemoveFile,
         *(NAME, opt(NUMBER), st.booleans(), opt(st.booleans()), opt(PARTITIONS), opt(COUNT)),
         opt(MAP),
+        opt(VECTOR),
     ),
     st.builds(SkipFile, NAME, NUMBER, TEXT, TEXT, opt(PARTITIONS), opt(COUNT), opt(NUMBER), NUMBER),
     st.builds(
@@ -149,6 +153,7 @@ def test_json_names_are_those_of_the_protocol() -> None:
         "companionFastFieldMode",
         "addedAtVersion",
         "addedAtTimestamp",
+        "deletionVector",
     }
     assert spelled["remove"] == {
         "path",
@@ -158,6 +163,7 @@ def test_json_names_are_those_of_the_protocol() -> None:
         "partitionValues",
         "size",
         "tags",
+        "deletionVector",
     }
     assert spelled["mergeskip"] == {
         "path",

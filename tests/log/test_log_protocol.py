@@ -52,7 +52,7 @@ def put_protocol(log: TransactionLog, **fields: object) -> TransactionLog:
     [
         ({"minReaderVersion": 5}, "version 5"),
         ({"minReaderVersion": 99}, "version 99"),
-        ({"readerFeatures": ["deletionVectors"]}, "deletionVectors"),
+        ({"readerFeatures": ["timeMachines"]}, "timeMachines"),
     ],
 )
 def test_newer_readers_are_asked_for(fields: dict[str, object], named: str) -> None:

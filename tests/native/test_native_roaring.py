@@ -1,4 +1,4 @@
-"""Roaring sets of rows: equal to a twin and to another implementation, and safe on damaged bytes."""
+"""Roaring sets of rows: equal to a twin and to another implementation, safe on damaged bytes."""
 
 from __future__ import annotations
 

@@ -25,11 +25,13 @@ from indextables.storage.paths import temporary_name
 from indextables.xref.keymaps.layout import new_keymap_path
 from indextables.xref.layout import xref_path
 
+UUID = "61d16c75-6994-46b7-a15b-8b538852e50e"
 PLACES = {
     Kind.SPLIT: ["part-0-abc.split", "day=mon/h=a%2F..%2F../x.split", "a b/ü.split"],
     Kind.XREF: [xref_path("0123456789abcdef"), xref_path("x", "elsewhere/deep")],
     Kind.SIDECAR: [sidecar_path("1a2b3c4d", "day=mon/x.split")],
     Kind.KEYMAP: [new_keymap_path(), "_keymap/abcd/run-0123456789abcdef.kmap"],
+    Kind.VECTOR: [f"deletion_vector_{UUID}.bin", f"ab/deletion_vector_{UUID}.bin"],
     Kind.CHECKSUM: [".x.split.crc", "day=mon/.x.split.crc"],
     Kind.VERSION: [version_path(1), version_path(123)],
     Kind.CHECKPOINT: [checkpoint_path(0), checkpoint_path(7)],
@@ -50,6 +52,9 @@ NEVER = [
     "_colindex/abcd/notes.txt",
     "elsewhere/abcd/idx_a_b.idx",
     "notes.txt",
+    "deletion_vector_x.bin",
+    f"_transaction_log/deletion_vector_{UUID}.bin",
+    f"a/b/deletion_vector_{UUID}.bin",
     "data.parquet",
     "x.split/",
     ".split",
@@ -135,7 +140,7 @@ def test_one_wrong_path_refuses_them_all(store: Store) -> None:
 
 
 def test_who_deletes_splits_says_what_is_live(store: Store) -> None:
-    for kind in (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP):
+    for kind in (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP, Kind.VECTOR):
         with pytest.raises(TypeError, match="live"):
             delete(store, kind, [])
 
