@@ -76,7 +76,7 @@ def raise_writer(path: Path, how: str) -> None:
     if how == "version":
         protocol["minWriterVersion"] = 5
     else:
-        protocol["writerFeatures"] = [*(protocol["writerFeatures"] or ()), "deletionVectors"]
+        protocol["writerFeatures"] = [*(protocol["writerFeatures"] or ()), "timeMachines"]
     version = list_log(store).newest + 1
     store.put(version_path(version), encode_actions([Protocol.from_dict(protocol)]))
     cache.SHARED.invalidate()

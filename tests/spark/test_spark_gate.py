@@ -23,7 +23,7 @@ def newer(spark: Any, tmp_path: Path) -> Path:
     path = tmp_path / "table"
     spark.range(10).selectExpr(*FRAME).write.format("indextables").save(str(path))
     body = indextables.open(str(path)).snapshot.protocol.to_dict()
-    body["writerFeatures"] = [*(body["writerFeatures"] or ()), "deletionVectors"]
+    body["writerFeatures"] = [*(body["writerFeatures"] or ()), "timeMachines"]
     store = open_store(str(path))
     store.put(version_path(2), encode_actions([Protocol.from_dict(body)]))
     cache.SHARED.invalidate()
@@ -84,7 +84,7 @@ def _told(way: str) -> Any:
 @pytest.mark.parametrize("way", [_told(way) for way in WAYS])
 def test_every_way_from_spark_is_refused(spark: Any, newer: Path, tmp_path: Path, way: str) -> None:
     before = tree(newer)
-    with pytest.raises(Exception, match="deletionVectors"):
+    with pytest.raises(Exception, match="timeMachines"):
         WAYS[way](spark, newer, tmp_path)
     assert tree(newer) == before
     assert spark.read.format("indextables").load(str(newer)).count() == 10
