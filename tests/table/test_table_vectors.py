@@ -276,7 +276,7 @@ def test_doctor_sees_a_vector_that_is_gone_or_damaged(tmp_path: Path, rng: rando
         files = list((tmp_path / "vectors").glob("deletion_vector_*.bin"))
     files[0].unlink()
     table = indextables.open(str(tmp_path / "vectors"), options=QUIET)
-    indextables.log.vectors.stored._kept.__init__()
+    indextables.log.vectors.stored._kept.clear()
     indextables.splits.read.reader.forget_readers()
     found = [f for f in table.doctor() if f.severity == "error"]
     assert found
