@@ -8,7 +8,7 @@ of structs knows exact names only and would make the second case NULL as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,26 +31,38 @@ def matched(wanted: Sequence[str], given: Sequence[str]) -> list[int | None]:
     return found
 
 
-def fitted(array: Any, wanted: pa.DataType) -> Any:
+Matching = Callable[[Sequence[str], Sequence[str]], Sequence[int | None]]
+
+
+def _in_order(wanted: Sequence[str], given: Sequence[str]) -> Sequence[int]:
+    return range(len(wanted))
+
+
+def fitted(array: Any, wanted: pa.DataType, match: Matching = matched) -> Any:
     """The array as a type that differs by fields of structs, spelling and width of numbers."""
     if array.type == wanted:
         return array
     t = pa.types
     if t.is_struct(wanted) and t.is_struct(array.type):
-        return _fitted_struct(array, wanted)
+        return _fitted_struct(array, wanted, match)
     if t.is_map(wanted) and t.is_map(array.type):
-        return _fitted_map(array, wanted)
+        return _fitted_map(array, wanted, match)
     if t.is_list(wanted) and t.is_list(array.type):
-        return _fitted_list(array, wanted)
+        return _fitted_list(array, wanted, match)
     return array.cast(wanted)
 
 
-def _fitted_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
-    places = matched(_names(wanted), _names(array.type))
+def relabelled(array: Any, wanted: pa.DataType) -> Any:
+    """The array as a type that differs by the names of fields alone, field for field in order."""
+    return fitted(array, wanted, _in_order)
+
+
+def _fitted_struct(array: pa.StructArray, wanted: pa.StructType, match: Matching) -> pa.Array:
+    places = match(_names(wanted), _names(array.type))
     parts = [
         pa.nulls(len(array), inner.type)
         if place is None
-        else fitted(array.field(place), inner.type)
+        else fitted(array.field(place), inner.type, match)
         for inner, place in zip(wanted.fields, places, strict=True)
     ]
     mask = array.is_null() if array.null_count else None
@@ -61,18 +73,18 @@ def _names(dtype: pa.StructType) -> list[str]:
     return [field.name for field in dtype.fields]
 
 
-def _fitted_list(array: pa.ListArray, wanted: pa.ListType) -> pa.Array:
+def _fitted_list(array: pa.ListArray, wanted: pa.ListType, match: Matching) -> pa.Array:
     array = _compact(array)
     mask = array.is_null() if array.null_count else None
-    values = fitted(array.values, wanted.value_type)
+    values = fitted(array.values, wanted.value_type, match)
     return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=mask)
 
 
-def _fitted_map(array: pa.MapArray, wanted: pa.MapType) -> pa.Array:
+def _fitted_map(array: pa.MapArray, wanted: pa.MapType, match: Matching) -> pa.Array:
     array = _compact(array)
     mask = array.is_null() if array.null_count else None
-    keys = fitted(array.keys, wanted.key_type)
-    items = fitted(array.items, wanted.item_type)
+    keys = fitted(array.keys, wanted.key_type, match)
+    items = fitted(array.items, wanted.item_type, match)
     return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=mask)
 
 

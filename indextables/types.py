@@ -77,6 +77,39 @@ def type_from_json(node: Any) -> pa.DataType:
     raise SchemaMismatchError(f"type '{kind}' is not supported")
 
 
+def type_from_text(text: str) -> pa.DataType:
+    """The Arrow type of what SQL writes: ``bigint``, ``array<string>``, ``struct<a: int>``."""
+    kind, _, rest = text.strip().partition("<")
+    inner = rest.rpartition(">")
+    if not rest:
+        return _simple_type(kind.strip())
+    parts = _listed(inner[0])
+    kind = kind.strip().lower()
+    if inner[2].strip() or not inner[1]:
+        raise SchemaMismatchError(f"type '{text}' is not supported")
+    if kind == "array" and len(parts) == 1:
+        return pa.list_(pa.field("element", type_from_text(parts[0])))
+    if kind == "map" and len(parts) == 2:
+        return pa.map_(type_from_text(parts[0]), pa.field("value", type_from_text(parts[1])))
+    if kind == "struct" and all(parts):
+        named = [re.split(r"\s*:\s*|\s+", part.strip(), maxsplit=1) for part in parts]
+        if all(len(pair) == 2 for pair in named):
+            return pa.struct([(name.strip("`"), type_from_text(kind)) for name, kind in named])
+    raise SchemaMismatchError(f"type '{text}' is not supported")
+
+
+def _listed(text: str) -> list[str]:
+    """What stands between commas, outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
 def _simple_type(name: str) -> pa.DataType:
     lowered = _ALIASES.get(name.lower(), name.lower())
     if lowered in _SIMPLE:

@@ -19,6 +19,7 @@ from indextables.verbs.grammar import slots
 
 GROUPS = {
     "cache": "Caches of this machine.",
+    "column": "Columns of a table: add, rename, drop, widen.",
     "index": "Column indexes: value to row numbers.",
     "properties": "Properties of a table, and its protocol.",
     "xref": "Cross-references: which splits hold a term.",

@@ -34,6 +34,7 @@ from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import Snapshot
+from indextables.naming import stored_columns, user_name
 from indextables.progress import progress
 from indextables.splits.lookup.colindex.index import ColumnIndex
 from indextables.splits.lookup.colindex.layout import DIRECTORY, new_index_id, sidecar_path
@@ -89,12 +90,13 @@ class IndexCoverage:
 def define_index(log: TransactionLog, column: str) -> DefineIndex:
     """Index this column in all splits written from now on."""
     snapshot = log.snapshot()
-    name = _resolved(snapshot, column)
-    if name in snapshot.partition_columns:
+    given = _resolved(snapshot, column)
+    if given in snapshot.partition_columns:
         raise MaintenanceError(
-            f"column '{name}' is a partition column", hint="Its values prune splits already"
+            f"column '{given}' is a partition column", hint="Its values prune splits already"
         )
-    require_kind(snapshot.schema.field(name).type, name)
+    require_kind(snapshot.schema.field(given).type, given)
+    (name,) = stored_columns(snapshot.schema, [given])
     made = DefineIndex(
         new_index_id(), name, int(time.time() * 1000), log.config["columnIndex.format"]
     )
@@ -102,7 +104,7 @@ def define_index(log: TransactionLog, column: str) -> DefineIndex:
     def actions(latest: Snapshot) -> list[Action]:
         if name in latest.indexes.definitions:
             raise MaintenanceError(
-                f"Index already exists for column '{name}'",
+                f"Index already exists for column '{given}'",
                 path=log.path,
                 hint="Use index_splits to complete it, or drop_index first",
             )
@@ -130,8 +132,10 @@ def _resolved(snapshot: Snapshot, column: str) -> str:
 
 
 def _definition(snapshot: Snapshot, column: str) -> DefineIndex:
+    """The index of a column; definitions have the names of files."""
+    (wanted,) = stored_columns(snapshot.schema, [column])
     for name, definition in snapshot.indexes.definitions.items():
-        if name.lower() == column.lower():
+        if name.lower() == wanted.lower():
             return definition
     raise MaintenanceError(
         f"No index found for column '{column}'", hint="Define it with define_index first"
@@ -146,14 +150,26 @@ def drop_index(log: TransactionLog, column: str) -> IndexRow:
     name = definition.column
 
     def actions(latest: Snapshot) -> list[Action]:
-        known = _definition(latest, name)
-        metadata = _configured(latest.metadata, {INDEX_PREFIX + name: None})
-        return [metadata, DropIndex(known.id, name, int(time.time() * 1000))]
+        return [without_index(latest, latest.metadata, name), dropping(latest, name)]
 
     log.commit(Transaction(snapshot, "DROP INDEX", parameters={"column": name}, actions=actions))
     gone = _delete_files(log, snapshot, definition)
     forget_indexes()
-    return IndexRow(log.path, name, "dropped", size_bytes=0, rows=0, cardinality=len(gone))
+    shown = user_name(snapshot.schema, name)
+    return IndexRow(log.path, shown, "dropped", size_bytes=0, rows=0, cardinality=len(gone))
+
+
+def without_index(latest: Snapshot, metadata: Metadata, stored: str) -> Metadata:
+    """The metadata without the definition of an index."""
+    if stored not in latest.indexes.definitions:
+        raise MaintenanceError(f"the index of '{stored}' was dropped meanwhile")
+    return _configured(metadata, {INDEX_PREFIX + stored: None})
+
+
+def dropping(latest: Snapshot, stored: str) -> DropIndex:
+    """The action that drops the index of a column, by its name in files."""
+    known = latest.indexes.definitions[stored]
+    return DropIndex(known.id, stored, int(time.time() * 1000))
 
 
 def _delete_files(log: TransactionLog, snapshot: Snapshot, dropped: DefineIndex) -> list[str]:
@@ -180,7 +196,14 @@ def indexes(snapshot: Snapshot) -> list[IndexInfo]:
     for (column, _), place in zip(named, places.tolist(), strict=True):
         counts[column] = counts.get(column, 0) + (place >= 0)
     return [
-        IndexInfo(c, d.id, d.format, d.created_time, counts.get(c, 0), snapshot.num_files)
+        IndexInfo(
+            user_name(snapshot.schema, c),
+            d.id,
+            d.format,
+            d.created_time,
+            counts.get(c, 0),
+            snapshot.num_files,
+        )
         for c, d in snapshot.indexes.definitions.items()
     ]
 
@@ -192,8 +215,8 @@ def create_index(
     log: TransactionLog, column: str, *, run: BuildRunner | None = None
 ) -> list[IndexRow]:
     """Define the index and build it for all splits."""
-    made = define_index(log, column)
-    return index_splits(log, columns=[made.column], run=run)
+    define_index(log, column)
+    return index_splits(log, columns=[column], run=run)
 
 
 def rebuild_index(
@@ -218,8 +241,9 @@ def index_splits(
     process where not given). One row for each column and split.
     """
     snapshot = log.snapshot() if dry_run else log.writable_snapshot()
-    chosen = list(snapshot.indexes.definitions) if columns is None else list(columns)
-    definitions = [_definition(snapshot, column) for column in chosen]
+    definitions = list(snapshot.indexes.definitions.values())
+    if columns is not None:
+        definitions = [_definition(snapshot, column) for column in columns]
     files = [f for f in snapshot.files() if scope is None or f.path in scope]
     rows: list[IndexRow] = []
     for definition in definitions:
@@ -231,7 +255,7 @@ def index_splits(
             ]
         elif tasks:
             rows += _build(log, snapshot, definition, tasks, run or build_locally)
-    return rows
+    return [replace(row, column=user_name(snapshot.schema, row.column)) for row in rows]
 
 
 def _work(
@@ -244,7 +268,8 @@ def _work(
     """What is there already, and what is to be built."""
     rows, tasks = [], []
     column = definition.column
-    schema = pa.schema([snapshot.schema.field(n) for n in (*snapshot.partition_columns, column)])
+    names = (*snapshot.stored_partition_columns, column)
+    schema = pa.schema([snapshot.stored_schema.field(n) for n in names])
     for add in files:
         have = _existing(log, snapshot, definition, add)
         if have is not None and not force:
@@ -336,7 +361,7 @@ def index_coverage(
 
 def _coverage(log: TransactionLog, snapshot: Snapshot, definition: DefineIndex) -> IndexCoverage:
     have = sum(_existing(log, snapshot, definition, add) is not None for add in snapshot.files())
-    return IndexCoverage(definition.column, have, snapshot.num_files)
+    return IndexCoverage(user_name(snapshot.schema, definition.column), have, snapshot.num_files)
 
 
 def index_lookup(
@@ -344,7 +369,8 @@ def index_lookup(
 ) -> dict[str, Rows]:
     """Row numbers by split, from the index of a column alone; splits with none are left out."""
     snapshot = log.snapshot()
-    name = _definition(snapshot, column).column
+    stored = _definition(snapshot, column).column
+    name = user_name(snapshot.schema, stored)
     given: list[Any] = []
     if eq is not None:
         given.append(filters.EqualTo(name, eq))
@@ -361,7 +387,7 @@ def index_lookup(
         return {}
     found = {}
     for add in snapshot.files():
-        rows = _required_index(log, snapshot, name, add).lookup(asked[0].predicate)
+        rows = _required_index(log, snapshot, stored, add).lookup(asked[0].predicate)
         gone = SplitReader.open(log.store, add, config=log.config).deleted
         if gone is not None:
             rows = without_rows(rows, gone)

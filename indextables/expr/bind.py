@@ -421,9 +421,9 @@ def _undecided(node: f.Expression, scope: Scope, negated: bool) -> Predicate:
     names = []
     for path in node.references():
         try:
-            names.append(".".join(scope.field_of(path)[0]))
+            names.append(scope.column(path).name)
         except NotAColumnError:
-            names.append(scope.field_of(path[:1])[0][0])
+            names.append(scope.column(path[:1]).name)
     if any(isinstance(part, f.TextFilter) for part in node.walk()):
         raise PlanningError(
             f"a text search cannot stand inside {node!r}",

@@ -22,7 +22,7 @@ below and ends with ``assert_never``. A kind that was forgotten then fails mypy 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias, assert_never
 
@@ -78,11 +78,15 @@ class Match(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A resolved column or nested field; ``path[0]`` is the column, the rest struct fields."""
+    """A resolved column or nested field; ``path[0]`` is the column, the rest struct fields.
+
+    The path is that of the files; ``called`` is the user's, where the two may differ.
+    """
 
     path: tuple[str, ...]
     dtype: pa.DataType
     is_partition: bool = False
+    called: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def root(self) -> str:
@@ -92,8 +96,13 @@ class Column:
     def name(self) -> str:
         return ".".join(self.path)
 
+    @property
+    def label(self) -> str:
+        """The column as its user knows it."""
+        return ".".join(self.called or self.path)
+
     def __repr__(self) -> str:
-        return self.name
+        return self.label
 
 
 @dataclass(frozen=True, slots=True)

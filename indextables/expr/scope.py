@@ -18,6 +18,7 @@ import pyarrow as pa
 from indextables.errors import AmbiguousColumnError, UnknownColumnError
 from indextables.expr.predicate import Column
 from indextables.mapping import DocMapping
+from indextables.naming import stored_name
 
 _KEPT: dict[tuple[int, bool], tuple[pa.Schema, dict[str, list[int]]]] = {}
 _MOST_KEPT = 64
@@ -61,20 +62,18 @@ class Scope:
     def _key(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
-    def field_of(self, path: tuple[str, ...]) -> tuple[tuple[str, ...], pa.Field]:
-        """The path in the table's own spelling, and the field it ends at."""
+    def fields_of(self, path: tuple[str, ...]) -> list[pa.Field]:
+        """The fields that a path goes through."""
         places = self._by_name.get(self._key(path[0]), ())
         columns = [self.schema.field(place) for place in places]
-        found = self._only(columns, path[:1], self.schema.names)
-        spelled = [found.name]
+        fields = [self._only(columns, path[:1], self.schema.names)]
         for depth in range(1, len(path)):
-            inner = self._children(found, path[: depth + 1])
+            inner = self._children(fields[-1], path[: depth + 1])
             same = [f for f in inner if f.name == path[depth]]
             same = same or [f for f in inner if self._key(f.name) == self._key(path[depth])]
-            names = [".".join([*spelled, f.name]) for f in inner]
-            found = self._only(same, path[: depth + 1], names)
-            spelled.append(found.name)
-        return tuple(spelled), found
+            names = [".".join([*(g.name for g in fields), f.name]) for f in inner]
+            fields.append(self._only(same, path[: depth + 1], names))
+        return fields
 
     def _children(self, parent: pa.Field, path: tuple[str, ...]) -> list[pa.Field]:
         if pa.types.is_struct(parent.type):
@@ -99,18 +98,19 @@ class Scope:
         return found[0]
 
     def column(self, path: tuple[str, ...]) -> Column:
-        """The resolved column."""
-        spelled, found = self.field_of(path)
+        """The resolved column, under its name in files."""
+        fields = self.fields_of(path)
+        spelled = tuple(f.name for f in fields)
         partition = len(spelled) == 1 and spelled[0].lower() in self.partition_columns
-        return Column(spelled, found.type, partition)
+        stored = tuple(map(stored_name, fields))
+        return Column(stored, fields[-1].type, partition, spelled)
 
     def is_collated(self, column: Column) -> bool:
         """Whether the column's text compares by anything but its bytes."""
         if not pa.types.is_string(column.dtype):
             return False
-        _, found = self.field_of(column.path)
-        root = self.schema.field(column.root)
-        return any(has_collation(f) for f in (found, root))
+        fields = self.fields_of(column.called)
+        return any(has_collation(f) for f in (fields[-1], fields[0]))
 
 
 def has_collation(column: pa.Field) -> bool:

@@ -15,6 +15,7 @@ from indextables.expr.predicate import FALSE, TRUE, Predicate, TextMatch
 from indextables.expr.querystring import parse_query
 from indextables.expr.scope import Scope
 from indextables.mapping import DocMapping, FieldMapping
+from indextables.naming import stored_columns, user_mapping
 
 
 def bind_text(node: f.TextFilter, scope: Scope, negated: bool) -> Predicate:
@@ -24,7 +25,7 @@ def bind_text(node: f.TextFilter, scope: Scope, negated: bool) -> Predicate:
             f"'{node!r}' needs the table's document mapping",
             hint="Search a table that was opened, not a bare schema",
         )
-    defaults = _default_fields(node, scope.mapping)
+    defaults = _default_fields(node, user_mapping(scope.mapping, scope.schema))
     query = parse_query(
         node.query,
         default_fields=defaults,
@@ -35,7 +36,7 @@ def bind_text(node: f.TextFilter, scope: Scope, negated: bool) -> Predicate:
     )
     if isinstance(query, ast.MatchAll | ast.MatchNone):
         return TRUE if isinstance(query, ast.MatchAll) != negated else FALSE
-    fields = ast.query_fields(query) or list(defaults)
+    fields = ast.query_fields(query) or stored_columns(scope.schema, defaults)
     return TextMatch(query, tuple(fields), node.query, node.verb, negated)
 
 

@@ -7,6 +7,7 @@ maps and JSON text any path may be asked.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import tzinfo
 
 import pyarrow as pa
@@ -15,13 +16,14 @@ from indextables.errors import AmbiguousColumnError, UnknownColumnError, did_you
 from indextables.expr.jsonpaths import ARRAY_PART
 from indextables.expr.searchfields import SearchField
 from indextables.mapping import DocMapping, FieldMapping
+from indextables.naming import stored_columns, stored_name, user_mapping
 
 
 class SearchScope:
     """Resolves the names of one search."""
 
     def __init__(self, mapping: DocMapping, schema: pa.Schema, tz: tzinfo) -> None:
-        self._mapping = mapping
+        self._mapping = user_mapping(mapping, schema)
         self._schema = schema
         self._tz = tz
         self._columns = {name.lower(): name for name in schema.names}
@@ -41,7 +43,13 @@ class SearchScope:
         if parts and parts[0] == ARRAY_PART:
             parts = parts[1:]
         spelled, dtype = self._inside(found.name, self._type(found), parts, name)
-        return SearchField(".".join([found.name, *spelled]), found, dtype, self._tz)
+        stored = self._stored(found)
+        return SearchField(".".join([stored.name, *spelled]), stored, dtype, self._tz)
+
+    def _stored(self, found: FieldMapping) -> FieldMapping:
+        """The field under its name in files, where it is searched."""
+        (name,) = stored_columns(self._schema, [found.name])
+        return found if name == found.name else replace(found, name=name)
 
     def _type(self, found: FieldMapping) -> pa.DataType | None:
         name = self._columns.get(found.name.lower())
@@ -53,7 +61,8 @@ class SearchScope:
             dtype = _element(dtype)
             if pa.types.is_string(dtype):
                 dtype = None if pa.types.is_string(self._type(found)) else dtype
-        return SearchField(found.name, found, dtype, self._tz)
+        stored = self._stored(found)
+        return SearchField(stored.name, stored, dtype, self._tz)
 
     def _inside(
         self, column: str, dtype: pa.DataType | None, parts: tuple[str, ...], name: str
@@ -78,7 +87,7 @@ class SearchScope:
                     hint="Write the exact name",
                 )
             chosen = (exact or same)[0]
-            spelled.append(chosen.name)
+            spelled.append(stored_name(chosen))
             dtype = chosen.type
         return spelled, None if dtype is None else _element(dtype)
 

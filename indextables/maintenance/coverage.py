@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from indextables.log.log import TransactionLog
 from indextables.maintenance.rows import Row
+from indextables.naming import stored_name
 from indextables.types import type_name
 
 
@@ -35,8 +36,9 @@ def stats_coverage(log: TransactionLog) -> list[StatsCoverage]:
     for field in snapshot.schema:
         if field.name in snapshot.partition_columns:
             continue
-        low = snapshot.stat_column("min", field.name)
-        high = snapshot.stat_column("max", field.name)
+        stored = stored_name(field)
+        low = snapshot.stat_column("min", stored)
+        high = snapshot.stat_column("max", stored)
         bounds = 0
         if low is not None and high is not None:
             bounds = int(np.count_nonzero((low.valid != 0) & (high.valid != 0)))
@@ -47,8 +49,8 @@ def stats_coverage(log: TransactionLog) -> list[StatsCoverage]:
                 type_name(field.type),
                 total,
                 bounds,
-                _known(snapshot.stats_counts("nullCount", field.name)),
-                _known(snapshot.stats_counts("nanCount", field.name)),
+                _known(snapshot.stats_counts("nullCount", stored)),
+                _known(snapshot.stats_counts("nanCount", stored)),
                 100.0 * bounds / total if total else 0.0,
                 _can_have(field.type),
             )

@@ -40,7 +40,7 @@ from indextables.splits.read.reader import SplitReader
 from indextables.splits.write.split_writer import SplitWriter
 from indextables.storage.base import Store
 from indextables.storage.machine import refuse_to_judge
-from indextables.types import schema_from_json
+from indextables.types import schema_from_json, schema_to_json
 
 WORK_FOLDER = "spark.indextables.merge.tempDirectoryPath"
 MOST_BYTES_IN_PROCESS = 16 << 20
@@ -75,9 +75,10 @@ class RewriteTask:
         return cls(
             store,
             config,
-            snapshot.metadata.schema_string,
-            tuple(snapshot.partition_columns),
-            known or DocMapping.for_schema(snapshot.schema, snapshot.partition_columns),
+            schema_to_json(snapshot.stored_schema),
+            snapshot.stored_partition_columns,
+            known
+            or DocMapping.for_schema(snapshot.stored_schema, snapshot.stored_partition_columns),
             tuple(sources),
             drop,
             {column: d.id for column, d in definitions.items()},

@@ -26,7 +26,7 @@ def partition_predicate(where: Any, snapshot: Snapshot, time_zone: str = "UTC") 
         )
     predicate = bind(where, snapshot.schema, partition_columns=columns, time_zone=time_zone)
     read = referenced_columns(predicate)
-    others = [c for c in read if c not in columns]
+    others = [c for c in read if c not in snapshot.stored_partition_columns]
     if others or not read:
         what = f"not {', '.join(others)}" if others else "and at least one"
         raise PlanningError(

@@ -91,7 +91,7 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
     paths = snapshot.paths
     sizes, rows = snapshot.sizes, snapshot.num_records
     starts, ends = snapshot.footer_starts, snapshot.footer_ends
-    values = [(c, *snapshot.partition_codes(c)) for c in snapshot.partition_columns]
+    values = [(c, *snapshot.partition_codes(c)) for c in snapshot.stored_partition_columns]
     mappings = mapping_texts(snapshot, indices)
     vectors = snapshot.vectors(indices) if hasattr(snapshot, "vectors") else [None] * len(indices)
     return [

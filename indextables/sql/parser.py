@@ -19,7 +19,7 @@ from typing import Any
 from indextables.errors import CommandSyntaxError, require_characters
 from indextables.expr.lexer import Token, first_bad, tokenize
 from indextables.verbs import REGISTRY, Verb, first_words
-from indextables.verbs.grammar import Choice, Flag, Node, Slot, Word, compiled, leading_words
+from indextables.verbs.grammar import RAW, Choice, Flag, Node, Slot, Word, compiled, leading_words
 
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SHARED = ("TABLE", "FROM", "INDEX")
@@ -180,8 +180,8 @@ class _Match:
         return at
 
     def _slot(self, slot: Slot, at: int) -> Any:
-        if slot.kind == "predicate":
-            return self._predicate(at, slot.stops)
+        if slot.kind in RAW:
+            return self._raw(at, slot)
         if "|" not in slot.kind:
             return getattr(self, f"read_{slot.kind}")(at)
         options = slot.kind.upper().split("|")
@@ -306,18 +306,19 @@ class _Match:
         self.miss(at, [")"] if found else [])
         return None
 
-    def _predicate(self, at: int, stops: Sequence[tuple[str, ...]]) -> tuple[str, int] | None:
+    def _raw(self, at: int, slot: Slot) -> tuple[str, int] | None:
         """The raw text up to the words of a following clause, outside of brackets."""
         first, depth = at, 0
         while self.tokens[at].kind != "end":
             words = tuple(t.upper for t in self.tokens[at : at + 2])
-            stopped = any(words[: len(stop)] == stop for stop in stops)
+            stopped = any(words[: len(stop)] == stop for stop in slot.stops)
             if depth == 0 and (self.tokens[at].is_mark(";") or stopped):
                 break
             if self.tokens[at].kind == "mark":
                 depth += {"(": 1, ")": -1}.get(self.tokens[at].text, 0)
             at += 1
         if at == first:
-            self.miss(at, ["a predicate"], "WHERE needs a predicate")
+            needed = "WHERE needs a predicate" if slot.kind == "predicate" else "expected a type"
+            self.miss(at, [f"a {slot.kind}"], needed)
             return None
         return self.text[self.tokens[first].start : self.tokens[at - 1].end].strip(), at

@@ -45,6 +45,16 @@ from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot, VersionAction
 from indextables.log.read.versions import next_version
 from indextables.maintenance.scope import matching_files, partition_predicate
 from indextables.mapping import DocMapping, FieldMapping, IndexingOptions
+from indextables.naming import (
+    grown,
+    plain_field,
+    stored_batch,
+    stored_columns,
+    stored_field,
+    stored_mapping,
+    stored_schema,
+    user_mapping,
+)
 from indextables.splits.write.table_writer import TableWriter
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete
@@ -78,6 +88,7 @@ class WriteOrder:
     seen: int = NOWHERE
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     mapping: DocMapping = field(default_factory=lambda: DocMapping(()))
+    table_columns: tuple[str, ...] = ()
     partition_columns: tuple[str, ...] = ()
     column_indexes: Mapping[str, str] = field(default_factory=dict)
     predicate: Predicate | None = None
@@ -91,7 +102,7 @@ class WriteOrder:
 
     def _decide(self) -> WriteOrder:
         self.mode = as_mode(self.mode)
-        self.data_schema = normalize_schema(self.data_schema)
+        self.data_schema = pa.schema(list(map(plain_field, normalize_schema(self.data_schema))))
         try:
             log = TransactionLog.open(self.path, **self._where)
         except TableNotFoundError:
@@ -115,12 +126,18 @@ class WriteOrder:
 
     def _fix(self, base: Snapshot) -> None:
         _check_partitions(base, self.partition_by, self.data_schema)
-        self.schema = evolved_schema(base.schema, self.data_schema, merge=self._merges)
+        self.table_columns = tuple(base.schema.names)
+        self.schema = self._evolved(base)
         self.mapping = _mapping(base, self.schema, self.indexing)
         self.partition_columns = base.partition_columns
         self.column_indexes = {c: d.id for c, d in base.indexes.definitions.items()}
         if self.mode == "overwrite" and self.replaces is not None:
             self.predicate = partition_predicate(self.replaces, base, self.time_zone)
+
+    def _evolved(self, base: Snapshot) -> pa.Schema:
+        """The table's schema after this write; new columns get stored names of their own."""
+        schema = evolved_schema(base.schema, self.data_schema, merge=self._merges)
+        return grown(base.schema, schema, base.metadata.configuration)
 
     def _new_table(self) -> Metadata:
         names = {n.lower(): n for n in self.data_schema.names}
@@ -156,9 +173,9 @@ class WriteOrder:
     def writer(self, store: Store, label: str = "") -> TableWriter:
         """A writer of splits for some of the rows."""
         return TableWriter(
-            self.schema,
-            self.partition_columns,
-            self.mapping,
+            stored_schema(self.schema),
+            stored_columns(self.schema, self.partition_columns),
+            stored_mapping(self.mapping, self.schema),
             self.config,
             store,
             job_id=self.job_id,
@@ -175,7 +192,7 @@ class WriteOrder:
             with self._named():
                 for batch in batches:
                     if batch.num_rows:
-                        writer.write(conform(batch, self.schema))
+                        writer.write(stored_batch(conform(batch, self.schema), self.schema))
                 return tuple(writer.finish())
         except BaseException:
             writer.abort()
@@ -246,7 +263,7 @@ class WriteOrder:
 
     def _changes(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[Action]:
         self._check_still_fits(snapshot)
-        schema = evolved_schema(snapshot.schema, self.data_schema, merge=self._merges)
+        schema = self._evolved(snapshot)
         if schema != snapshot.schema:
             mapping = _mapping(snapshot, schema, self.indexing)
             yield _with_schema(snapshot.metadata, schema, mapping)
@@ -293,7 +310,8 @@ class WriteOrder:
         elif snapshot.partition_columns != self.partition_columns:
             changed = f"it is partitioned by {list(snapshot.partition_columns)} now"
         else:
-            changed = _changed_column(self.schema, self.mapping, snapshot)
+            had = self.table_columns if self.first is None else ()
+            changed = _changed_column(self.schema, had, self.mapping, snapshot)
         if changed is not None:
             raise CommitConflictError(
                 f"the table changed while the rows were written: {changed}",
@@ -335,14 +353,24 @@ def _snapshot_of(metadata: Metadata, config: Config) -> Snapshot:
     return Snapshot.from_replay([VersionActions(0, 0, [protocol, metadata])])
 
 
-def _changed_column(schema: pa.Schema, mapping: DocMapping, snapshot: Snapshot) -> str | None:
-    """A column that was written otherwise than the table has it now, in words."""
+def _changed_column(
+    schema: pa.Schema, had: Sequence[str], mapping: DocMapping, snapshot: Snapshot
+) -> str | None:
+    """A column that was written otherwise than the table has it now, in words.
+
+    ``had`` are the columns that the table had when the write began.
+    """
     now = {f.name.lower(): f for f in snapshot.schema}
     known = snapshot.table_mapping if snapshot.num_files else None
+    known = user_mapping(known, snapshot.schema) if known else None
     for column in schema:
         other = now.get(column.name.lower())
         if other is not None and (other.name, other.type) != (column.name, column.type):
             return f"column '{column.name}' is '{other.name}' of type {other.type} now"
+        if other is None and column.name in had:
+            return f"column '{column.name}' was renamed or dropped"
+        if other is not None and stored_field(other) != stored_field(column):
+            return f"column '{column.name}' is another column now"
         ours, theirs = mapping.get(column.name), known.get(column.name) if known else None
         if ours is not None and theirs is not None and _differ(ours, theirs):
             return f"column '{column.name}' is indexed as {_kind(theirs)} now"
@@ -370,12 +398,13 @@ def _mapping(base: Snapshot, schema: pa.Schema, indexing: IndexingOptions | None
     known = base.table_mapping
     if known is None:
         return wanted
+    known = user_mapping(known, base.schema)
     named = {n.split(".")[0].lower() for n in (indexing.named_columns() if indexing else ())}
     fields = []
     for field_ in wanted.fields:
         have = known.get(field_.name)
         if have is not None and field_.name.lower() in named and _differ(have, field_):
-            if base.num_files:
+            if base.is_indexed_as(*stored_columns(base.schema, [have.name])):
                 raise ConfigError(
                     f"column '{field_.name}' is indexed as {_kind(have)} in this table",
                     hint="Leave the option out, or rewrite the table to change it",
@@ -397,5 +426,6 @@ def _kind(field_: FieldMapping) -> str:
 
 
 def _with_schema(metadata: Metadata, schema: pa.Schema, mapping: DocMapping) -> Metadata:
-    configuration = {**metadata.configuration, TABLE_MAPPING: mapping.to_json()}
+    stored = stored_mapping(mapping, schema)
+    configuration = {**metadata.configuration, TABLE_MAPPING: stored.to_json()}
     return replace(metadata, schema_string=schema_to_json(schema), configuration=configuration)

@@ -21,6 +21,7 @@ from indextables.expr import ast
 from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TRUE, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
+from indextables.naming import stored_columns, stored_mapping
 from indextables.planner import Planner
 from indextables.planner.tasks import SplitTask
 from indextables.splits.read.access import read_split, scored_rows
@@ -59,10 +60,14 @@ def search(table: Table, request: Request) -> pa.Table:
     planner = Planner(table)
     fields = _default_fields(table, request.fields)
     query = parse_query(
-        request.query, default_fields=fields, mapping=table.mapping, schema=table.schema
+        request.query,
+        default_fields=fields,
+        mapping=stored_mapping(table.mapping, table.schema),
+        schema=table.schema,
     )
     where = planner.bind(request.where)
-    text = TextMatch(query, tuple(query_fields(query) or fields), request.query, "indexquery")
+    asked = query_fields(query) or stored_columns(table.schema, fields)
+    text = TextMatch(query, tuple(asked), request.query, "indexquery")
     plan = planner.plan(conjunction([text, where]), columns=request.columns)
     plan.check_decidable()
     table.last_plan = plan
@@ -136,7 +141,9 @@ def _fetch(
     if snippet:
         from indextables.table.snippets import snippets
 
-        texts = snippets(query, snippet, found.column(snippet), table.mapping)
+        (stored,) = stored_columns(table.schema, [snippet])
+        mapping = stored_mapping(table.mapping, table.schema)
+        texts = snippets(query, stored, found.column(snippet), mapping)
         result = result.append_column(SNIPPET, pa.array(texts, pa.string()))
     return result
 

@@ -17,6 +17,7 @@ from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.mapping import DocMapping
+from indextables.naming import user_mapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
 from indextables.table import execute, ordering, render, searching
@@ -94,7 +95,9 @@ class Table(Verbs):
     def mapping(self) -> DocMapping:
         """How each column is indexed."""
         known = self.snapshot.table_mapping
-        return known or DocMapping.for_schema(self.schema, self.partition_columns)
+        if known is None:
+            return DocMapping.for_schema(self.schema, self.partition_columns)
+        return user_mapping(known, self.schema)
 
     def __repr__(self) -> str:
         return render.as_text(self)

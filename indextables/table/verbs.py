@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from indextables.verbs import Target, caches, indexes, invoke, logs, looking, method, splits
+from indextables.verbs import (
+    Target,
+    caches,
+    columns,
+    indexes,
+    invoke,
+    logs,
+    looking,
+    method,
+    splits,
+)
 
 if TYPE_CHECKING:
     from indextables.columnindex import IndexCoverage, IndexInfo
@@ -38,6 +48,11 @@ class Verbs:
     repair_log = method(logs.RepairLog)
     set_properties = method(logs.SetProperties)
     unset_properties = method(logs.UnsetProperties)
+
+    add_column = method(columns.AddColumn)
+    rename_column = method(columns.RenameColumn)
+    drop_column = method(columns.DropColumn)
+    alter_column_type = method(columns.AlterColumnType)
 
     build_xref = method(indexes.IndexCrossReferences)
     create_index = method(indexes.CreateIndex)

@@ -1,13 +1,13 @@
 """The grammar of a verb: one line of text, compiled into nodes.
 
 ``WORD`` must stand there, ``[ ... ]`` may be left out, ``( a | b )`` chooses and ``{name:kind}`` is
-a parameter: ``int``, ``string``, ``size``, ``hours``, ``predicate``, ``name``, ``names``, ``pairs``
-or words in lower case to choose from (``fuse8|fuse16``). A kind in capitals (``{dry_run:DRY RUN}``)
-is words that set a flag. ``{-:name}`` is read and forgotten. ``{table}`` is the table, a path in
-quotes or a name; ``{table:path}`` says that Spark has the same words, so that only a path makes the
-statement ours; ``{table:log}`` is the folder of a log.
+a parameter: ``int``, ``string``, ``size``, ``hours``, ``predicate``, ``type``, ``name``, ``names``,
+``pairs`` or words in lower case to choose from (``fuse8|fuse16``). A kind in capitals
+(``{dry_run:DRY RUN}``) is words that set a flag. ``{-:name}`` is read and forgotten. ``{table}`` is
+the table, a path in quotes or a name; ``{table:path}`` says that Spark has the same words, so that
+only a path makes the statement ours; ``{table:log}`` is the folder of a log.
 
-A predicate is raw text up to the words of a clause that may follow, so each predicate knows those.
+A predicate or a type is raw text up to the words of a clause that may follow, so each knows those.
 ``INDEXTABLES`` may also be spelled ``TANTIVY4SPARK``.
 """
 
@@ -20,6 +20,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 OURS = "INDEXTABLES"
+RAW = ("predicate", "type")
+"""Kinds that are raw text up to the words of a clause that may follow."""
 _PIECES = re.compile(r"\{[^}]*\}|[\[\]()|]|\w+")
 
 
@@ -89,7 +91,7 @@ def shown(line: str) -> str:
     text = re.sub(r"\{\w+:([A-Z ]+)\}", r"\1", line)
     names = {
         "int": "n", "string": "'text'", "size": "1G", "hours": "n DAYS|HOURS", "predicate": "p",
-        "name": "name", "pairs": "('key' = 'value', ...)", "table": "t",
+        "name": "name", "type": "type", "pairs": "('key' = 'value', ...)", "table": "t",
         "path": "'path'", "log": "'a/_transaction_log'", "place": "'b/_transaction_log'",
     }  # fmt: skip
 
@@ -143,7 +145,7 @@ def _with_stops(nodes: tuple[Node, ...], after: tuple[tuple[str, ...], ...]) -> 
         if isinstance(node, Choice):
             node = Choice(tuple(_with_stops(way, here) for way in node.ways))
             after = (*(_first(way) for way in node.ways if way), *after)
-        elif isinstance(node, Slot) and node.kind == "predicate":
+        elif isinstance(node, Slot) and node.kind in RAW:
             node = Slot(node.name, node.kind, here)
         done.append(node)
     return tuple(reversed(done))

@@ -6,8 +6,9 @@
   does not know; the refusal says which, and to upgrade. It never guesses.
 * A feature used for the first time raises the table's protocol in the same commit
   (``protocol.autoUpgrade``); with that off, the commit is refused. A protocol is never lowered.
-* Cross-references and deletion vectors are named features of version 3 and stay so in version 4.
-  Once a table names a feature it names all that its version implies, so that the list is complete.
+* Cross-references, deletion vectors and renamed or dropped columns (``columnMapping``) are named
+  features of version 3 and stay so in version 4. Once a table names a feature it names all that its
+  version implies, so that the list is complete.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from indextables.errors import ConfigError, ProtocolError
-from indextables.log.actions import Action, AddFile, AddXRef, Protocol, RemoveXRef, SkipFile
+from indextables.log.actions import (
+    Action,
+    AddFile,
+    AddXRef,
+    Metadata,
+    Protocol,
+    RemoveXRef,
+    SkipFile,
+)
+from indextables.naming import RETIRED_NAMES, STORED_NAME
 
 CURRENT_VERSION = 4
 FIRST_WITH_FEATURES = 3
@@ -39,6 +49,7 @@ SCHEMA_DEDUPLICATION = Feature("schemaDeduplication", 3)
 AVRO_STATE = Feature("avroState", 4)
 CROSS_REFERENCES = Feature("crossReferenceIndex", 3, named=True)
 DELETION_VECTORS = Feature("deletionVectors", 3, named=True)
+COLUMN_MAPPING = Feature("columnMapping", 3, named=True)
 
 FEATURES = (
     SKIPPED_FILES,
@@ -49,6 +60,7 @@ FEATURES = (
     AVRO_STATE,
     CROSS_REFERENCES,
     DELETION_VECTORS,
+    COLUMN_MAPPING,
 )
 READER_FEATURES = frozenset(feature.name for feature in FEATURES) | {"tantivy4java"}
 WRITER_FEATURES = READER_FEATURES | {
@@ -122,7 +134,14 @@ def features_of(actions: Iterable[Action]) -> set[Feature]:
             used.add(SKIPPED_FILES)
         elif isinstance(action, AddXRef | RemoveXRef):
             used.add(CROSS_REFERENCES)
+        elif isinstance(action, Metadata):
+            used |= _features_of_metadata(action)
     return used
+
+
+def _features_of_metadata(metadata: Metadata) -> set[Feature]:
+    mapped = RETIRED_NAMES in metadata.configuration or STORED_NAME in metadata.schema_string
+    return {COLUMN_MAPPING} if mapped else set()
 
 
 def _features_of_add(add: AddFile) -> set[Feature]:
@@ -156,8 +175,9 @@ def raised(
     writer = max(protocol.min_writer_version, writer_version)
     readers, writers = protocol.reader_features, protocol.writer_features
     if named or readers is not None or writers is not None:
-        implied = {f.name for f in FEATURES if FIRST_WITH_FEATURES <= f.version <= reader}
-        names = (implied - {f.name for f in FEATURES if f.named}) | set(named)
+        unnamed = (f for f in FEATURES if not f.named)
+        implied = {f.name for f in unnamed if FIRST_WITH_FEATURES <= f.version <= reader}
+        names = implied | set(named)
         readers = (readers or frozenset()) | names
         writers = (writers or frozenset()) | names
     return replace(

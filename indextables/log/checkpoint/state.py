@@ -217,7 +217,9 @@ def write_state(
         layout = Layout(FULL, "document mappings get canonical references", ())
     elif not _all_there(store, layout):
         layout = Layout(FULL, "a base manifest is gone", ())
-    encoder = ManifestEncoder(snapshot.schema, snapshot.partition_columns, config, renamed)
+    encoder = ManifestEncoder(
+        snapshot.stored_schema, snapshot.stored_partition_columns, config, renamed
+    )
     written = _write_manifests(store, snapshot, layout, encoder)
     registry = _registry(snapshot, renamed, encoder.registry)
     infos = [info for info, _ in written]

@@ -42,6 +42,8 @@ from indextables.log.actions import (
 )
 from indextables.log.actions.schema_registry import without_registry
 from indextables.log.commit.transaction import ReadSet
+from indextables.naming import stored_columns
+from indextables.types import schema_from_json
 
 if TYPE_CHECKING:
     from indextables.log.read.snapshot import Snapshot, VersionActions
@@ -184,10 +186,11 @@ def _check_partitioning(actions: Sequence[Action], base: Snapshot, latest: Snaps
 
 
 def _final_partitioning(actions: Iterable[Action], latest: Snapshot) -> set[str]:
-    columns = latest.partition_columns
+    columns = latest.stored_partition_columns
     for action in actions:
         if isinstance(action, Metadata):
-            columns = action.partition_columns
+            schema = schema_from_json(action.schema_string)
+            columns = tuple(stored_columns(schema, action.partition_columns))
     return set(columns)
 
 

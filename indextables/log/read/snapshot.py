@@ -40,6 +40,7 @@ from indextables.log.read.filecolumns import FileColumns
 from indextables.log.read.ledger import ColumnIndexes, Ledger
 from indextables.log.read.replay import Tail, append_rows, hide
 from indextables.mapping import DocMapping
+from indextables.naming import RETIRED_NAMES, stored_columns, stored_schema
 from indextables.types import schema_from_json
 
 T = TypeVar("T")
@@ -156,8 +157,18 @@ class Snapshot(FileColumns):
         return self._keep("schema", lambda: schema_from_json(self.metadata.schema_string))
 
     @property
+    def stored_schema(self) -> pa.Schema:
+        """The schema in the names of files; see ``indextables.naming``."""
+        return self._keep("stored_schema", lambda: stored_schema(self.schema))
+
+    @property
     def partition_columns(self) -> tuple[str, ...]:
         return self.metadata.partition_columns
+
+    @property
+    def stored_partition_columns(self) -> tuple[str, ...]:
+        """The partition columns as the log's partition values name them."""
+        return tuple(stored_columns(self.schema, self.partition_columns))
 
     @property
     def xrefs(self) -> tuple[AddXRef, ...]:
@@ -203,16 +214,26 @@ class Snapshot(FileColumns):
     def table_mapping(self) -> DocMapping | None:
         """All fields of all live splits' mappings; of two spellings the later file's wins.
 
-        A table without splits has the mapping that it was created with.
+        Columns that no split has are mapped as the table's configuration says. Fields have their
+        names in files; those of dropped columns are left out.
         """
         return self._keep("table_mapping", self._table_mapping)
 
     def _table_mapping(self) -> DocMapping | None:
         found = [m for m in map(self._mapping_of, self._mapping_texts()) if m is not None]
-        if not found and not self.num_files:
-            return self._mapping_of(self.metadata.configuration.get(TABLE_MAPPING))
+        begun = self._mapping_of(self.metadata.configuration.get(TABLE_MAPPING))
         fields = {f.name: f for mapping in found for f in mapping.fields}
+        for one in begun.fields if begun and (fields or not self.num_files) else ():
+            fields.setdefault(one.name, one)
+        if RETIRED_NAMES in self.metadata.configuration:
+            live = {name.lower() for name in self.stored_schema.names}
+            fields = {name: f for name, f in fields.items() if name.lower() in live}
         return DocMapping(tuple(fields.values())) if fields else None
+
+    def is_indexed_as(self, stored: str) -> bool:
+        """Does a live split fix how a column is indexed?"""
+        found = map(self._mapping_of, self._mapping_texts())
+        return any(m is not None and m.get(stored) is not None for m in found)
 
     def _mapping_texts(self) -> list[str]:
         known = self.ledger.registry
@@ -246,7 +267,7 @@ class Snapshot(FileColumns):
     @property
     def manifest_partition_bounds(self) -> list[Bounds | None]:
         """Bounds of each manifest's partition values, where their order is beyond doubt."""
-        return [trusted_bounds(m.partition_bounds, self.schema) for m in self.manifests]
+        return [trusted_bounds(m.partition_bounds, self.stored_schema) for m in self.manifests]
 
     def _manifest_of(self) -> npt.NDArray[np.int32]:
         number = {manifest.path: k for k, manifest in enumerate(self.manifests)}

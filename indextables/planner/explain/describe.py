@@ -72,18 +72,20 @@ def _leaf_text(leaf: Leaf) -> str:
     match leaf:
         case Compare():
             value = literal_text(leaf.value, leaf.column.dtype)
-            return f"{leaf.column.name} {leaf.op.value} {value}"
+            return f"{leaf.column.label} {leaf.op.value} {value}"
         case InSet():
             shown = [literal_text(v, leaf.column.dtype) for v in leaf.values[:MOST_VALUES]]
             more = len(leaf.values) - len(shown)
             listed = ", ".join(shown) + (f", {more:,} more" if more else "")
-            return f"{leaf.column.name} {'NOT IN' if leaf.negated else 'IN'} ({listed})"
+            return f"{leaf.column.label} {'NOT IN' if leaf.negated else 'IN'} ({listed})"
         case StringMatch():
             word = f"NOT {_WORDS[leaf.kind]}" if leaf.negated else _WORDS[leaf.kind]
-            return f"{leaf.column.name} {word} {literal_text(leaf.text, leaf.column.dtype)}"
+            return f"{leaf.column.label} {word} {literal_text(leaf.text, leaf.column.dtype)}"
         case Like():
             word = "NOT LIKE" if leaf.negated else "LIKE"
-            return f"{leaf.column.name} {word} {literal_text(str(leaf.pattern), leaf.column.dtype)}"
+            return (
+                f"{leaf.column.label} {word} {literal_text(str(leaf.pattern), leaf.column.dtype)}"
+            )
         case NullTest() | TextMatch() | Undecided() | Constant():
             return repr(leaf)
         case _:

@@ -176,7 +176,7 @@ def predicate_json(predicate: Predicate, mapping: DocMapping | None) -> dict[str
         }
     body: dict[str, Any] = {"op": type(predicate).__name__, "text": leaf_text(predicate)}
     if isinstance(predicate, ValueTest):
-        body["column"] = predicate.column.name
+        body["column"] = predicate.column.label
     return {**body, "stages": list(usable_stages(predicate, mapping))}
 
 

@@ -43,7 +43,7 @@ def _compiler(snapshot: Any, mapping: DocMapping) -> PredicateCompiler:
     """What compiles for the table's splits, made once per snapshot and mapping."""
     known = snapshot.derived.get("planner.compiler")
     if known is None or known[0] is not mapping:
-        known = (mapping, expected_compiler(snapshot.schema, mapping))
+        known = (mapping, expected_compiler(snapshot.stored_schema, mapping))
         snapshot.derived["planner.compiler"] = known
     found: PredicateCompiler = known[1]
     return found

@@ -81,7 +81,7 @@ def partition_of(snapshot: Any, column: Column) -> PartitionColumn:
 
 def _logged_name(snapshot: Any, name: str) -> str:
     """The column as the log spells it; the schema may differ in case."""
-    spelled = {p.lower(): p for p in snapshot.partition_columns}
+    spelled = {p.lower(): p for p in snapshot.stored_partition_columns}
     return str(spelled.get(name.lower(), name))
 
 

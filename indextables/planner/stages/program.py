@@ -298,7 +298,7 @@ class Program:
 
     def _is_shadowed(self, path: tuple[str, ...]) -> bool:
         """A field whose dotted name is also a column's: statistics could be either's."""
-        return len(path) > 1 and ".".join(path) in self.snapshot.schema.names
+        return len(path) > 1 and ".".join(path) in self.snapshot.stored_schema.names
 
     # -- running --------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class Program:
         for part in self.parts:
             for node in part.leaf_nodes():
                 if node.stage & stage and not isinstance(node, ConstantNode):
-                    names[node.leaf.column.name] = None  # type: ignore[union-attr]
+                    names[node.leaf.column.label] = None  # type: ignore[union-attr]
         return list(names)
 
     def knows(self, stage: int) -> bool:

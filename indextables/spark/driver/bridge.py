@@ -26,6 +26,7 @@ from indextables.config import PREFIX
 from indextables.errors import IndexTablesError, TableNotFoundError
 from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
+from indextables.naming import stored_columns
 from indextables.planner import Plan
 from indextables.spark.driver.opened import GoneError, Opened, OpenScans
 from indextables.spark.driver.quick import as_stream, quick_answer
@@ -287,7 +288,8 @@ def counts_by_partition(plan: Plan, aggregation: Aggregation | None) -> pa.Recor
 
     keys = []
     for name in names:
-        codes, texts = snapshot.partition_codes(name)
+        (stored,) = stored_columns(snapshot.schema, [name])
+        codes, texts = snapshot.partition_codes(stored)
         dtype = snapshot.schema.field(name).type
         values = pa.concat_arrays([partition_array(t, dtype, 1, name) for t in texts])
         keys.append(values.take(pa.array(codes[plan.selection])))

@@ -27,6 +27,7 @@ from indextables.errors import PlanningError
 from indextables.expr import ast
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, leaves, referenced_columns
+from indextables.naming import stored_columns, stored_schema, user_batch
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
 from indextables.splits.lookup.folding import fold
 from indextables.splits.lookup.nodes import Both, Index, Node
@@ -43,7 +44,11 @@ FEW_CANDIDATES = 8
 
 
 class SplitScan:
-    """One read of one split."""
+    """One read of one split.
+
+    The schema and the columns that are asked for have the user's names, and so have the rows that
+    come back. The predicate has the names of files, and so has everything in between.
+    """
 
     def __init__(
         self,
@@ -56,7 +61,8 @@ class SplitScan:
         indexes: ColumnIndexes | None = None,
         spare_index: bool = False,
     ) -> None:
-        table = schema if schema is not None else reader.schema
+        self.schema = schema if schema is not None else reader.schema
+        table = stored_schema(self.schema)
         values = reader.ref.partition_values if partition_values is None else partition_values
         self.reader = reader
         stored = reader.foreign.typed(table).schema if reader.is_foreign else reader.schema
@@ -112,11 +118,25 @@ class SplitScan:
 
     def keep_first(self, column: str, count: int, *, descending: bool) -> None:
         """Read no more than the first rows in the order of a column, where an index names them."""
-        if self.is_unfiltered and self.indexes and self.shaper.stored_name(column):
-            dtype = self.shaper.field(column).type
+        (name,) = self._stored([column])
+        if self.is_unfiltered and self.indexes and self.shaper.stored_name(name):
+            dtype = self.shaper.field(name).type
             most = count if self.deleted is None else count + len(self.deleted)
-            self.only = first_rows(self.indexes, column, dtype, most, descending)
+            self.only = first_rows(self.indexes, name, dtype, most, descending)
             self.chooser = Chooser(self.reader, TRUE, only=self.only)
+
+    def in_rows(self, column: str) -> str | None:
+        """The name of a column in the rows of this split; ``None`` if they do not have it."""
+        return self.shaper.stored_name(*self._stored([column]))
+
+    def _stored(self, columns: Sequence[str]) -> list[str]:
+        return stored_columns(self.schema, columns)
+
+    def _named(self, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns under the user's names."""
+        if self.shaper.schema is self.schema:
+            return batch
+        return user_batch(batch, [self.schema.field(c) for c in columns])
 
     def matching(self) -> Iterator[Rows]:
         """Row numbers that satisfy the predicate, ascending, in pieces."""
@@ -131,7 +151,9 @@ class SplitScan:
         self, columns: Sequence[str], batch_rows: int
     ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         """(row numbers, columns) of the rows that satisfy the predicate, in pieces."""
-        yield from self._filtered(self._candidates(), columns, batch_rows)
+        stored = self._stored(columns)
+        for rows, batch in self._filtered(self._candidates(), stored, batch_rows):
+            yield rows, self._named(columns, batch)
 
     # -- filter columns, then the rest ------------------------------------------------------------
 
@@ -142,12 +164,12 @@ class SplitScan:
             return
         found = self._candidates()
         left = limit
-        for rows, batch in self._filtered(found, columns, batch_rows, limit):
+        for rows, batch in self._filtered(found, self._stored(columns), batch_rows, limit):
             if left is not None:
                 rows, batch = rows[:left], batch.slice(0, left)
                 left -= len(rows)
             if len(rows):
-                yield batch
+                yield self._named(columns, batch)
             if left is not None and left <= 0:
                 return
 
@@ -319,7 +341,7 @@ def read_split(
     ``options`` are those of ``SplitScan``; ``only`` limits the read to some rows.
     """
     scan = SplitScan(reader, predicate, **options)
-    names = list(scan.shaper.schema.names if columns is None else columns)
+    names = list(scan.schema.names if columns is None else columns)
     yield from scan.batches(names, limit, batch_rows or reader.config["read.batchRows"])
 
 

@@ -61,8 +61,8 @@ def aggregate_scans(
 
 def _known(scan: SplitScan, aggregation: Aggregation) -> Partial | None:
     """What column indexes, codes and the index can tell without a column being read."""
-    if scan.is_whole and scan.indexes and all(map(scan.shaper.stored_name, aggregation.columns())):
-        known = summarize(scan.indexes, aggregation)
+    if scan.is_whole and scan.indexes and all(map(scan.in_rows, aggregation.columns())):
+        known = summarize(scan.indexes, aggregation, scan.in_rows)
         if known is not None:
             return known
     if any(m.column is not None for m in aggregation.metrics):
@@ -79,7 +79,7 @@ def _coded(scan: SplitScan, aggregation: Aggregation) -> Coded:
     reader = scan.reader
     names: dict[int, str] = {}
     for number, group in enumerate(aggregation.groups):
-        stored = scan.shaper.stored_name(group.column)
+        stored = scan.in_rows(group.column)
         dtype = aggregation.dtype(group.column)
         if isinstance(group, Terms) and stored and reader.has_codes(stored, dtype):
             names[number] = stored

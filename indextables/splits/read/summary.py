@@ -10,7 +10,7 @@ left to check, an index is missing, damaged or of another kind than the column n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,20 @@ from indextables.splits.read.partials import (
 FROM_ENDS = ("count", "min", "max")
 
 
-def summarize(indexes: ColumnIndexes, aggregation: Aggregation) -> Partial | None:
-    """The aggregates of all rows of a split; ``None``: its indexes cannot tell."""
+def summarize(
+    indexes: ColumnIndexes,
+    aggregation: Aggregation,
+    in_rows: Callable[[str], str | None] = str,
+) -> Partial | None:
+    """The aggregates of all rows of a split; ``None``: its indexes cannot tell.
+
+    ``in_rows`` says what the split calls a column.
+    """
     if not _covered(aggregation):
         return None
     opened: dict[str, ColumnIndex] = {}
     for column in aggregation.columns():
-        index = indexes.of(column, aggregation.dtype(column))
+        index = indexes.of(in_rows(column) or column, aggregation.dtype(column))
         if index is None:
             return None
         opened[column] = index
