@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.errors import CorruptFileError
 from indextables.fitting import relabelled
 from indextables.mapping import DocMapping
 
@@ -193,14 +194,24 @@ def stored_mapping(mapping: DocMapping, schema: pa.Schema) -> DocMapping:
 
 def retired_paths(configuration: Mapping[str, str]) -> set[Path]:
     """Paths of the stored names that must not be used again, in lower case."""
-    listed = json.loads(configuration.get(RETIRED_NAMES, "[]"))
-    return {tuple(name.lower() for name in path) for path in listed}
+    return {tuple(name.lower() for name in path) for path in _retired(configuration)}
 
 
 def with_retired(configuration: Mapping[str, str], path: Sequence[str]) -> dict[str, str]:
     """The configuration after a column with this path of stored names was dropped."""
-    listed = json.loads(configuration.get(RETIRED_NAMES, "[]"))
-    return {**configuration, RETIRED_NAMES: json.dumps([*listed, list(path)])}
+    listed = [*_retired(configuration), list(path)]
+    return {**configuration, RETIRED_NAMES: json.dumps(listed)}
+
+
+def _retired(configuration: Mapping[str, str]) -> list[list[str]]:
+    try:
+        listed = json.loads(configuration.get(RETIRED_NAMES, "[]"))
+        return [[str(name) for name in path] for path in listed]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptFileError(
+            f"property '{RETIRED_NAMES}' is malformed: {error}",
+            hint="Run DOCTOR on the table, or restore an older version",
+        ) from error
 
 
 def newly_named(

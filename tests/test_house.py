@@ -22,6 +22,7 @@ FLOOR = {
     "fitting",
     "lru",
     "mapping",
+    "naming",
     "printable",
     "progress",
     "__version__",

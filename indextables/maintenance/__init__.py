@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indextables.maintenance.checkup import doctor
+    from indextables.maintenance.columns import (
+        add_column,
+        alter_column,
+        alter_column_type,
+        drop_column,
+        rename_column,
+    )
     from indextables.maintenance.coverage import stats_coverage
     from indextables.maintenance.delete import delete_rows, truncate_table
     from indextables.maintenance.drop import drop_partitions
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
     from indextables.maintenance.restore import restore_to_version
 
 _HOMES = {
+    "add_column": "columns", "alter_column": "columns", "alter_column_type": "columns",
+    "drop_column": "columns", "rename_column": "columns",
     "checkpoint": "logwork", "delete_rows": "delete", "describe_state": "logwork",
     "doctor": "checkup", "drop_partitions": "drop", "merge_splits": "merge", "purge": "purging",
     "repair_log": "logwork", "restore_to_version": "restore", "set_properties": "properties",
@@ -30,8 +39,9 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "checkpoint", "delete_rows", "describe_state", "doctor", "drop_partitions", "merge_splits",
-    "purge", "repair_log", "restore_to_version", "set_properties", "stats_coverage",
+    "add_column", "alter_column", "alter_column_type", "checkpoint", "delete_rows",
+    "describe_state", "doctor", "drop_column", "drop_partitions", "merge_splits", "purge",
+    "rename_column", "repair_log", "restore_to_version", "set_properties", "stats_coverage",
     "truncate_table", "truncate_time_travel", "unset_properties",
 ]  # fmt: skip
 

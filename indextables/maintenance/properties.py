@@ -16,6 +16,7 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
 from indextables.maintenance.rows import Row
+from indextables.naming import RETIRED_NAMES
 
 PROTOCOL = ("minreaderversion", "minwriterversion")
 
@@ -65,11 +66,11 @@ def unset_properties(log: TransactionLog, names: Sequence[str]) -> PropertiesRes
 def _refuse(log: TransactionLog, names: Iterable[str]) -> None:
     """What we keep among the properties ourselves is changed by its own verbs only."""
     for name in names:
-        if name == TABLE_MAPPING or name.startswith(INDEX_PREFIX):
+        if name in (TABLE_MAPPING, RETIRED_NAMES) or name.startswith(INDEX_PREFIX):
             raise MaintenanceError(
                 f"'{name}' is kept by the table itself",
                 path=log.path,
-                hint="CREATE INDEX and DROP INDEX change indexes, writes add columns",
+                hint="CREATE INDEX and DROP INDEX change indexes, ALTER TABLE changes columns",
             )
 
 

@@ -404,7 +404,8 @@ def _mapping(base: Snapshot, schema: pa.Schema, indexing: IndexingOptions | None
     for field_ in wanted.fields:
         have = known.get(field_.name)
         if have is not None and field_.name.lower() in named and _differ(have, field_):
-            if base.is_indexed_as(*stored_columns(base.schema, [have.name])):
+            stored = stored_columns(base.schema, [have.name])
+            if base.num_files and base.is_indexed_as(*stored):
                 raise ConfigError(
                     f"column '{field_.name}' is indexed as {_kind(have)} in this table",
                     hint="Leave the option out, or rewrite the table to change it",

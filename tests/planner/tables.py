@@ -194,6 +194,7 @@ class FakeSnapshot:
             split.path = split.path or f"part-{i:05d}.split"
         self.schema = schema
         self.partition_columns = tuple(partition_columns)
+        self.stored_schema, self.stored_partition_columns = schema, self.partition_columns
         self.version = 7
         self.num_files = len(self.list)
         self.sizes = np.array([s.size for s in self.list], np.int64)

@@ -112,6 +112,14 @@ OUTPUTS = {
         table_path string, status string, version int64""",
     "ALTER TABLE {} UNSET TBLPROPERTIES ('owner')": """
         table_path string, status string, version int64""",
+    "ALTER TABLE {} ADD COLUMN fresh int": """
+        table_path string, status string, column string, type string, version int64""",
+    "ALTER TABLE {} RENAME COLUMN fresh TO new": """
+        table_path string, status string, column string, type string, version int64""",
+    "ALTER TABLE {} ALTER COLUMN new TYPE bigint": """
+        table_path string, status string, column string, type string, version int64""",
+    "ALTER TABLE {} DROP COLUMN new": """
+        table_path string, status string, column string, type string, version int64""",
     "CREATE INDEX ON {} (v)": INDEX_ROW,
     "REINDEX {}": INDEX_ROW,
     "INDEX SPLITS FOR {} DRY RUN": INDEX_ROW,

@@ -38,7 +38,8 @@ Kind = type[Verb[Any]]
 each = pytest.mark.parametrize("kind", REGISTRY, ids=lambda kind: kind.__name__)
 STANDINS = {
     "predicate": "m = 9", "int": "1", "hours": "7 DAYS", "size": "1G", "string": "'2026-01-01'",
-    "name": "any_name", "names": "(v)", "pairs": "('a' = 'b')", "fuse8|fuse16": "FUSE16",
+    "name": "any_name", "type": "bigint", "names": "(v)", "pairs": "('a' = 'b')",
+    "fuse8|fuse16": "FUSE16",
 }  # fmt: skip
 
 
@@ -83,10 +84,17 @@ def _spelled(nodes: Sequence[Node], path: str, everything: bool) -> Iterator[str
             yield node.text
 
 
-def example(kind: Kind, path: str) -> Verb[Any]:
-    """The verb with what it needs; an index that is dropped has to be there."""
+def fitting(kind: Kind, path: str) -> str:
+    """A statement that can be run: what it drops or changes has to be there."""
     text = statement(kind, path)
-    return parse(text.replace("(v)", "(id)") if kind.CLI == "index drop" else text).verb
+    if kind.CLI in ("column rename", "column drop", "column type"):
+        text = text.replace("COLUMN any_name", "COLUMN id")
+    return text.replace("(v)", "(id)") if kind.CLI == "index drop" else text
+
+
+def example(kind: Kind, path: str) -> Verb[Any]:
+    """The verb with what it needs."""
+    return parse(fitting(kind, path)).verb
 
 
 def given(verb: Verb[Any]) -> dict[str, Any]:
@@ -115,7 +123,7 @@ def test_its_grammar_is_understood(kind: Kind, everything: bool) -> None:
     verb = parse(statement(kind, "p", everything)).verb
     assert type(verb) is kind
     if everything:
-        alternatives = {"timestamp"}
+        alternatives = {"timestamp", "after"}
         named = set(slots(kind.SQL)) - {"table", "-"} - alternatives
         assert given(verb).keys() == named
 
@@ -131,8 +139,7 @@ def test_its_grammar_names_fields_only(kind: Kind) -> None:
 
 @each
 def test_it_runs_as_sql(kind: Kind, path: str) -> None:
-    text = statement(kind, path)
-    text = text.replace("(v)", "(id)") if kind.CLI == "index drop" else text
+    text = fitting(kind, path)
     before = contents(path)
     found = indextables.sql(None, text)
     found.validate(full=True)
