@@ -82,7 +82,6 @@ CHANGING = {
     "xref": Verb("INDEX CROSSREFERENCES FOR {}", may_conflict=True),
     "xref force": Verb("INDEX CROSSREFERENCES FOR {} FORCE REBUILD", may_conflict=True),
     "properties": Verb("ALTER TABLE {} SET TBLPROPERTIES ('owner' = 'me')", on_empty="SUCCESS"),
-    "widen column": Verb("ALTER TABLE {} ALTER COLUMN id TYPE bigint"),
     "create index": Verb("CREATE INDEX ON {} (id)", may_conflict=True),
     "drop index": Verb("DROP INDEX ON {} (x)", may_conflict=True),
     "reindex": Verb("REINDEX {}", may_conflict=True),
