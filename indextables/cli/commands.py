@@ -232,10 +232,15 @@ def delete(obj: Context, path: str, predicate: str | None, everything: bool, dry
 @click.argument("text")
 @click.pass_obj
 def sql(obj: Context, text: str) -> None:
-    """Run one of our SQL commands."""
-    from indextables.sql.executor import execute
+    """Run a SELECT statement or one of our SQL commands.
 
-    obj.emit_table(execute(text, None, obj.storage_options, obj.settings))
+    SELECT needs DuckDB; tables are paths in quotes:
+    SELECT host, count(*) FROM 'events' WHERE message TEXTSEARCH 'timeout' GROUP BY host
+    """
+    from indextables.sql import run
+
+    found = run(None, text, storage_options=obj.storage_options, options=obj.settings)
+    obj.emit_table(found)
 
 
 @cli.command()

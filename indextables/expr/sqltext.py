@@ -71,7 +71,17 @@ def parse_predicate(text: str) -> f.Expression:
         ) from None
 
 
-def _parse(source: _Source) -> Any:
+def parse_statement(text: str) -> tuple[Any, list[str]]:
+    """sqlglot's tree of a whole statement, and the strings that stand in it as ``'#0'``, ``'#1'``.
+
+    Searches stand in it as calls, as in a predicate.
+    """
+    require_characters(text)
+    source = _prepared(text.strip().rstrip(";"))
+    return _parse(source, "a statement"), source.strings
+
+
+def _parse(source: _Source, what: str = "a predicate") -> Any:
     import sqlglot
     from sqlglot.errors import ParseError, TokenError
 
@@ -82,7 +92,7 @@ def _parse(source: _Source) -> Any:
     except TokenError as error:
         raise source.error("the predicate is not SQL: unreadable text", 0) from error
     if len(statements) != 1 or statements[0] is None:
-        raise source.error("a predicate is one condition", _statement_end(source))
+        raise source.error(f"{what} is expected, and one only", _statement_end(source))
     return statements[0]
 
 

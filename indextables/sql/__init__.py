@@ -1,4 +1,4 @@
-"""SQL commands: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ...
+"""SQL commands: ``MERGE SPLITS``, ``PURGE INDEXTABLE``, ``DESCRIBE INDEXTABLES`` ..., and SELECT.
 
 Decides which statements are commands of this package, and which function runs each of them. The
 module is callable: ``indextables.sql(spark, text)`` is ``indextables.sql.run(spark, text)``.
@@ -48,9 +48,14 @@ def execute(
 
 
 def run(spark: Any, text: str, **options: Any) -> Any:
-    """Run a command or a query: a DataFrame with Spark, an Arrow table without."""
+    """Run a command or a query: a DataFrame with Spark, an Arrow table without.
+
+    Without Spark a query is run by DuckDB over our scans; see ``sql.select``.
+    """
     if spark is None:
-        return execute(text, **options)
+        from indextables.sql.select import is_query, select
+
+        return select(text, **options) if is_query(text) else execute(text, **options)
     if not is_command(text, spark):
         return spark.sql(text)
     return spark.createDataFrame(execute(text, spark, **options))
