@@ -99,6 +99,8 @@ COMMANDS: list[tuple[str, ...]] = [
     ("properties", "unset", "P", "owner", "team"), ("cache", "disk"), ("cache", "fetched"),
     ("cache", "flush-disk"), ("cache", "flush-searcher"), ("cache", "invalidate", "P"),
     ("cache", "prewarm", "P", "--fields", "event_id, message"), ("cache", "prewarm", "--help"),
+    ("column", "add", "P", "extra", "int"), ("column", "rename", "P", "extra", "more"),
+    ("column", "type", "P", "more", "bigint"), ("column", "drop", "P", "more"),
     ("ingest", "--help"), ("ingest", "P/none.csv", "P"), ("shell", "--help"),
     ("sql", "SELECT day, count(*) AS n FROM 'P' WHERE message TEXTSEARCH 'backend' GROUP BY day"),
     ("sql", "DESCRIBE INDEXTABLES STATE 'P'"),
