@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from indextables.config import Config
 from indextables.log.actions import AddXRef
 from indextables.log.read.columns import StringColumn
+from indextables.log.read.facts import Facts
+from indextables.log.read.ledger import ColumnIndexes
 from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, FilterSet
 from indextables.xref.cache import new_cache
@@ -71,12 +73,17 @@ class SyntheticSnapshot:
         self.columns = columns(n, scattered)
         self.schema = SCHEMA
         self.partition_columns = ("day",)
+        self.stored_schema, self.stored_partition_columns = SCHEMA, self.partition_columns
         self.version, self.num_files = 1, n
         self.sizes = np.full(n, SIZE, np.int64)
         self.num_records = np.full(n, ROWS, np.int64)
+        self.live_records = self.num_records
         self.footer_starts = self.footer_ends = np.full(n, -1, np.int64)
         self.table_mapping = self.manifest_of = None
-        self.derived: dict[Any, Any] = {}
+        self.mapping_registry: dict[str, str] = {}
+        self.xrefs = self.keymaps = self.manifest_partition_bounds = ()
+        self.indexes = ColumnIndexes()
+        self.facts = Facts()
         numbers = pa.array(np.arange(n)).cast(pa.string())
         self.paths = pc.binary_join_element_wise("part-", numbers, ".split", "")
         days = pa.array(np.arange(DAYS, dtype=np.int32) + 19000).cast(pa.date32())
@@ -105,7 +112,27 @@ class SyntheticSnapshot:
             return pa.array(np.full(self.num_files, 100 if low else 599)).cast(pa.string())
         return pa.array(ids * 1_000_000 if column == "ts" else ids).cast(pa.string())
 
-    def stats_counts(self, kind: str, column: str) -> Any:
+    def vectors(self, numbers: Any) -> list[None]:
+        return [None] * len(numbers)
+
+    def derive(self, fact: Any, key: Any, build: Any) -> Any:
+        """All splits as one segment."""
+        return fact.of(self, key, lambda: build(self))
+
+    @property
+    def n(self) -> int:
+        return self.num_files
+
+    def ints(self, name: str) -> Any:
+        return self.num_records
+
+    def texts(self, name: str) -> StringColumn:
+        return self.text_column(name)
+
+    def map_texts(self, name: str, column: str) -> StringColumn | None:
+        return self.stat_column({"minValues": "min", "maxValues": "max"}[name], column)
+
+    def counts(self, kind: str, column: str) -> Any:
         return np.zeros(self.num_files, np.int64)
 
     def text_column(self, name: str) -> StringColumn:

@@ -20,6 +20,7 @@ FLOOR = {
     "settings",
     "types",
     "fitting",
+    "lazy",
     "lru",
     "mapping",
     "naming",

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from indextables.expr.predicate import TRUE, Predicate
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 
 MOST_REMEMBERED = 256
+BOUND: Fact[tuple[str, str, bool, int], Predicate] = Fact(MOST_REMEMBERED)
+LINES: Fact[int, tuple[Predicate, list[str]]] = Fact(MOST_REMEMBERED)
+"""By the ``id`` of the predicate, which is kept beside its lines so that no other gets the id."""
 
 
 def bind_cached(
     filters: Any,
-    snapshot: Any,
+    snapshot: SnapshotView,
     time_zone: str = "UTC",
     case_sensitive: bool = False,
     most_fields: int = 10,
@@ -24,27 +29,21 @@ def bind_cached(
         if isinstance(filters, Predicate):
             return filters
         return _bind(filters, snapshot, time_zone, case_sensitive, most_fields)
-    key = ("planner.bind", filters, time_zone, case_sensitive, most_fields)
-    found: Predicate | None = snapshot.derived.get(key)
-    if found is None:
-        found = _bind(filters, snapshot, time_zone, case_sensitive, most_fields)
-        _remember(snapshot.derived, key, found)
-    return found
+    key = (filters, time_zone, case_sensitive, most_fields)
+    return BOUND.of(
+        snapshot, key, lambda: _bind(filters, snapshot, time_zone, case_sensitive, most_fields)
+    )
 
 
-def lines_cached(predicate: Predicate, snapshot: Any, spell: Callable[[], list[str]]) -> list[str]:
+def lines_cached(
+    predicate: Predicate, snapshot: SnapshotView, spell: Callable[[], list[str]]
+) -> list[str]:
     """The lines that ``spell`` gives for a predicate, made once per bound predicate."""
-    key = ("planner.lines", id(predicate))
-    known = snapshot.derived.get(key)
-    if known is None or known[0] is not predicate:
-        known = (predicate, spell())
-        _remember(snapshot.derived, key, known)
-    lines: list[str] = known[1]
-    return lines
+    return LINES.of(snapshot, id(predicate), lambda: (predicate, spell()))[1]
 
 
 def _bind(
-    filters: Any, snapshot: Any, time_zone: str, case_sensitive: bool, most_fields: int
+    filters: Any, snapshot: SnapshotView, time_zone: str, case_sensitive: bool, most_fields: int
 ) -> Predicate:
     from indextables.expr.bind import bind
 
@@ -57,11 +56,3 @@ def _bind(
         case_sensitive=case_sensitive,
         max_unqualified_fields=most_fields,
     )
-
-
-def _remember(derived: dict[Any, Any], key: tuple[Any, ...], found: Any) -> None:
-    """Keep the newest few; a snapshot is planned over with few distinct texts at a time."""
-    kept = [k for k in list(derived) if isinstance(k, tuple) and k[0] == key[0]]
-    for old in kept[: max(0, len(kept) - MOST_REMEMBERED + 1)]:
-        derived.pop(old, None)
-    derived[key] = found

@@ -21,6 +21,9 @@ import numpy as np
 from indextables.config import Config
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr.predicate import Predicate, Undecided, leaves
+from indextables.log.actions import AddFile
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 from indextables.planner.binding import bind_cached
 from indextables.planner.explain.report import PlanReport, StageReport
 from indextables.planner.resolve import Target, resolve
@@ -32,7 +35,6 @@ from indextables.planner.stages.verdict import (
     Int64s,
     Selection,
     Verdicts,
-    live_records,
 )
 from indextables.planner.tasks import (
     SplitTask,
@@ -44,6 +46,7 @@ from indextables.planner.tasks import (
 )
 
 MOST_GROUPED = 20_000
+BYTES: Fact[None, int] = Fact()
 
 
 class Stage(NamedTuple):
@@ -184,7 +187,7 @@ def _meet_limit(program: Program, selection: Selection | None, limit: int) -> It
     """Enough splits in which every row matches make all others unnecessary."""
     start = time.perf_counter()
     chosen = np.arange(program.count, dtype=np.int32) if selection is None else selection
-    rows = live_records(program.snapshot)[chosen]
+    rows = program.snapshot.live_records[chosen]
     sure = (program.verdicts(selection) == MUST_MATCH) & (rows > 0)
     certain = np.cumsum(rows[sure])
     if limit == 0 or (len(certain) and certain[-1] >= limit):
@@ -194,10 +197,10 @@ def _meet_limit(program: Program, selection: Selection | None, limit: int) -> It
         yield Stage("limit", (), chosen[sure][:needed], seconds, detail)
 
 
-class SplitList(Sequence[Any]):
+class SplitList(Sequence[AddFile]):
     """The plan's splits as the log's entries, each built when asked for."""
 
-    def __init__(self, snapshot: Any, indices: Int64s) -> None:
+    def __init__(self, snapshot: SnapshotView, indices: Int64s) -> None:
         self._snapshot = snapshot
         self._indices = indices
 
@@ -205,10 +208,10 @@ class SplitList(Sequence[Any]):
         return len(self._indices)
 
     @overload
-    def __getitem__(self, i: int) -> Any: ...
+    def __getitem__(self, i: int) -> AddFile: ...
     @overload
     def __getitem__(self, i: slice) -> SplitList: ...
-    def __getitem__(self, i: int | slice) -> Any:
+    def __getitem__(self, i: int | slice) -> AddFile | SplitList:
         if isinstance(i, slice):
             return SplitList(self._snapshot, self._indices[i])
         return self._snapshot.file(int(self._indices[i]))
@@ -288,7 +291,7 @@ class Plan:
 
     def count(self) -> int | None:
         """How many rows match, when the log alone can tell."""
-        rows = live_records(self.snapshot)[self.selection]
+        rows = self.snapshot.live_records[self.selection]
         if self.must_match < len(self) or (len(rows) and int(rows.min()) < 0):
             return None
         total = int(rows.sum())
@@ -340,7 +343,7 @@ class Plan:
     def report(self) -> PlanReport:
         """Counters, bytes and durations of each stage."""
         stages = tuple(self._stage_reports())
-        rows = live_records(self.snapshot)[self.selection]
+        rows = self.snapshot.live_records[self.selection]
         known = not len(rows) or int(rows.min()) >= 0
         return PlanReport(
             version=self.snapshot.version,
@@ -377,10 +380,7 @@ class Plan:
     def _bytes_of(self, selection: Selection | None) -> int:
         if selection is not None:
             return int(self.snapshot.sizes[selection].sum())
-        derived = self.snapshot.derived
-        if "planner.bytes" not in derived:
-            derived["planner.bytes"] = int(self.snapshot.sizes.sum())
-        return int(derived["planner.bytes"])
+        return BYTES.of(self.snapshot, None, lambda: int(self.snapshot.sizes.sum()))
 
     def explain(self, format: str = "text") -> str:
         """The plan as text, JSON or a web page."""

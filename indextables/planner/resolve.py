@@ -9,13 +9,14 @@ from typing import Any
 
 from indextables.config import Config
 from indextables.errors import PlanningError
+from indextables.log.read.view import SnapshotView
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A snapshot to plan over, and what its tasks must know to read it."""
 
-    snapshot: Any
+    snapshot: SnapshotView
     config: Config
     path: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -28,7 +29,7 @@ def resolve(table: Any, config: Config | None = None) -> Target:
         from indextables.log.log import TransactionLog
 
         table = TransactionLog.open(os.fspath(table), config=config)
-    if hasattr(table, "stat_column") and hasattr(table, "num_files"):
+    if hasattr(table, "stat_column"):
         return Target(table, config or Config())
     snapshot = getattr(table, "snapshot", None)
     if callable(snapshot):

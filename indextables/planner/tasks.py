@@ -23,6 +23,7 @@ import numpy.typing as npt
 from indextables.config import Config
 from indextables.errors import ConfigError
 from indextables.expr.predicate import Predicate
+from indextables.log.read.view import SnapshotView
 
 if TYPE_CHECKING:
     from indextables.splits.lookup.colindex.opening import IndexRefs
@@ -84,7 +85,7 @@ def deal_out(sizes: Sequence[int] | npt.NDArray[Any], per_task: int) -> list[lis
     return [sorted(group) for group in groups if group]
 
 
-def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
+def split_refs(snapshot: SnapshotView, indices: Sequence[int]) -> list[SplitRef]:
     """References to some splits of a snapshot."""
     from indextables.splits.read.source import SplitRef
 
@@ -93,7 +94,7 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
     starts, ends = snapshot.footer_starts, snapshot.footer_ends
     values = [(c, *snapshot.partition_codes(c)) for c in snapshot.stored_partition_columns]
     mappings = mapping_texts(snapshot, indices)
-    vectors = snapshot.vectors(indices) if hasattr(snapshot, "vectors") else [None] * len(indices)
+    vectors = snapshot.vectors(indices)
     return [
         SplitRef(
             path=paths[i].as_py(),
@@ -109,24 +110,22 @@ def split_refs(snapshot: Any, indices: Sequence[int]) -> list[SplitRef]:
     ]
 
 
-def index_refs(snapshot: Any, splits: Sequence[SplitRef]) -> IndexRefs | None:
+def index_refs(snapshot: SnapshotView, splits: Sequence[SplitRef]) -> IndexRefs | None:
     """The column indexes of some splits; ``None`` where the table has none."""
     from indextables.splits.lookup.colindex.opening import IndexRefs
 
     return IndexRefs.of(snapshot, [split.path for split in splits])
 
 
-def mapping_texts(snapshot: Any, indices: Sequence[int]) -> list[str | None]:
+def mapping_texts(snapshot: SnapshotView, indices: Sequence[int]) -> list[str | None]:
     """The document mapping of each split as text, equal texts being one object."""
-    if not hasattr(snapshot, "text_column"):
-        return [None] * len(indices)
     inline, refs = snapshot.text_column("docMappingJson"), snapshot.text_column("docMappingRef")
-    registry = snapshot.ledger.registry if refs.valid.any() else {}
+    registry = snapshot.mapping_registry if refs.valid.any() else {}
     shared: dict[str | None, str | None] = {}
     found = []
     for i in indices:
-        text = inline[i] if inline.valid[i] else None
-        if text is None and refs.valid[i]:
-            text = registry.get(refs[i])
+        text, ref = inline[i], refs[i]
+        if text is None and ref is not None:
+            text = registry.get(ref)
         found.append(shared.setdefault(text, text))
     return found

@@ -30,6 +30,8 @@ from indextables.config import Config
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 from indextables.mapping import DocMapping
 from indextables.splits.read.source import TAIL_BYTES
 from indextables.storage.base import Store
@@ -105,6 +107,11 @@ class Wordings:
         return tuple(dict.fromkeys(names))
 
 
+OWNERS: Fact[None, tuple[NDArray[np.int32], list[int]]] = Fact()
+POSITIONS: Fact[str, NDArray[np.int64]] = Fact()
+LIVE: Fact[str, NDArray[np.int64]] = Fact()
+
+
 class XRefQueryRouter:
     """Routes queries over the tables of one store."""
 
@@ -115,7 +122,7 @@ class XRefQueryRouter:
         self._on_disk = xref_files(store, config)
 
     def route(
-        self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
+        self, snapshot: SnapshotView, candidates: NDArray[np.int64], predicate: Predicate
     ) -> RouteResult:
         """Judge the candidates; ``keep`` is 1 for all that may match."""
         start = time.perf_counter()
@@ -139,7 +146,7 @@ class XRefQueryRouter:
         return RouteResult(keep, report)
 
     def too_dear(
-        self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
+        self, snapshot: SnapshotView, candidates: NDArray[np.int64], predicate: Predicate
     ) -> str | None:
         """Why asking costs more than it is likely to save; ``None`` when it pays."""
         least = self.config["xref.query.minSplitsForXRef"]
@@ -160,7 +167,7 @@ class XRefQueryRouter:
             return None
         return f"{price >> 10:,} KB to ask, {saved >> 10:,} KB to save"
 
-    def likely_saved(self, snapshot: Any, candidates: NDArray[np.int64]) -> int:
+    def likely_saved(self, snapshot: SnapshotView, candidates: NDArray[np.int64]) -> int:
         """What need not be read of the candidates, in bytes, if half of them are dropped."""
         trip = self.store.coalesce_gap
         opening = np.minimum(snapshot.sizes[candidates], TAIL_BYTES) + SPLIT_TRIPS * trip
@@ -190,7 +197,7 @@ class XRefQueryRouter:
     # -- which splits ---------------------------------------------------------------------------
 
     def _relevant(
-        self, snapshot: Any, candidates: NDArray[np.int64], wanted: NDArray[np.bool_]
+        self, snapshot: SnapshotView, candidates: NDArray[np.int64], wanted: NDArray[np.bool_]
     ) -> list[AddXRef]:
         """The cross-references that cover a candidate."""
         owner, doubled = self._owners(snapshot)
@@ -198,12 +205,12 @@ class XRefQueryRouter:
         asked[owner[candidates]] = True
         for number in doubled:
             asked[number] |= wanted[self._live(snapshot, snapshot.xrefs[number])].any()
-        return [snapshot.xrefs[number] for number in np.flatnonzero(asked[:-1])]
+        return [snapshot.xrefs[number] for number in np.flatnonzero(asked[:-1]).tolist()]
 
-    def _owners(self, snapshot: Any) -> tuple[NDArray[np.int32], list[int]]:
+    def _owners(self, snapshot: SnapshotView) -> tuple[NDArray[np.int32], list[int]]:
         """Which cross-reference covers each split (-1: none), and those that share a split."""
-        found: tuple[NDArray[np.int32], list[int]] | None = snapshot.derived.get("xref.owners")
-        if found is None:
+
+        def compute() -> tuple[NDArray[np.int32], list[int]]:
             owner = np.full(snapshot.num_files, -1, np.int32)
             doubled = []
             for number, action in enumerate(snapshot.xrefs):
@@ -212,28 +219,23 @@ class XRefQueryRouter:
                 if not free.all():
                     doubled.append(number)
                 owner[live[free]] = number
-            found = snapshot.derived["xref.owners"] = (owner, doubled)
-        return found
+            return owner, doubled
 
-    def owners(self, snapshot: Any) -> NDArray[np.int32]:
+        return OWNERS.of(snapshot, None, compute)
+
+    def owners(self, snapshot: SnapshotView) -> NDArray[np.int32]:
         """Which cross-reference covers each split; -1: none."""
         return self._owners(snapshot)[0]
 
-    def _positions(self, snapshot: Any, action: AddXRef) -> NDArray[np.int64]:
+    def _positions(self, snapshot: SnapshotView, action: AddXRef) -> NDArray[np.int64]:
         """Where each source split stands in the snapshot; -1 for those that are gone."""
-        key = ("xref.positions", action.path)
-        found: NDArray[np.int64] | None = snapshot.derived.get(key)
-        if found is None:
-            found = snapshot.derived[key] = snapshot.indices_of(action.source_split_paths)
-        return found
+        return POSITIONS.of(
+            snapshot, action.path, lambda: snapshot.indices_of(action.source_split_paths)
+        )
 
-    def _live(self, snapshot: Any, action: AddXRef) -> NDArray[np.int64]:
-        key = ("xref.live", action.path)
-        found: NDArray[np.int64] | None = snapshot.derived.get(key)
-        if found is None:
-            places = self._positions(snapshot, action)
-            found = snapshot.derived[key] = places[places >= 0]
-        return found
+    def _live(self, snapshot: SnapshotView, action: AddXRef) -> NDArray[np.int64]:
+        places = self._positions(snapshot, action)
+        return LIVE.of(snapshot, action.path, lambda: places[places >= 0])
 
     # -- loading --------------------------------------------------------------------------------
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from indextables.config import Config
+from indextables.log.read.view import SnapshotView
 from indextables.storage.base import Store
 from indextables.xref.keymaps.router import KeyMapRouter
 from indextables.xref.router import XRefQueryRouter
 
 
-def router_of(store: Store, snapshot: Any, config: Config) -> KeyMapRouter | XRefQueryRouter | None:
+def router_of(
+    store: Store, snapshot: SnapshotView, config: Config
+) -> KeyMapRouter | XRefQueryRouter | None:
     """The router of a snapshot; ``None`` where there is nothing to route by."""
-    if getattr(snapshot, "keymaps", ()):
+    if snapshot.keymaps:
         return KeyMapRouter(store, config)
-    return XRefQueryRouter(store, config) if getattr(snapshot, "xrefs", ()) else None
+    return XRefQueryRouter(store, config) if snapshot.xrefs else None

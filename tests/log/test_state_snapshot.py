@@ -32,6 +32,7 @@ from indextables.log.checkpoint.encode import pack_adds
 from indextables.log.checkpoint.state import load_state, read_state, write_state
 from indextables.log.read import replay
 from indextables.log.read.columns import RowSegment
+from indextables.log.read.facts import Fact
 from indextables.log.read.packed import PackedSegment
 from indextables.log.read.snapshot import Snapshot, VersionActions
 
@@ -194,16 +195,17 @@ def test_counts_and_stat_columns(rng: random.Random) -> None:
 
 def test_derived_columns_are_computed_once_per_segment(rng: random.Random) -> None:
     calls = []
+    fact: Fact[str, Any] = Fact()
 
     def build(segment: Any) -> Any:
         calls.append(segment.n)
         return segment.ints("size")
 
     snapshot = Snapshot(1, 0, replayed().ledger, pack_adds([add(rng) for _ in range(30)]))
-    assert snapshot.derive("k", build).tolist() == snapshot.sizes.tolist()
+    assert snapshot.derive(fact, "k", build).tolist() == snapshot.sizes.tolist()
     grown = after(snapshot, [add(rng)])
-    assert grown.derive("k", build).tolist() == grown.sizes.tolist()
-    assert grown.derive("k", build) is grown.derive("k", build)
+    assert grown.derive(fact, "k", build).tolist() == grown.sizes.tolist()
+    assert grown.derive(fact, "k", build) is grown.derive(fact, "k", build)
     assert calls == [30, 1]
 
 

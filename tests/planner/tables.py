@@ -19,17 +19,15 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.expr.predicate import Column
+from indextables.log.read.columns import StringColumn
+from indextables.log.read.facts import Facts
+from indextables.log.read.ledger import ColumnIndexes
 
 EPOCH = datetime.datetime(1970, 1, 1)
 LIMIT = 32
 
 
-@dataclass
-class Texts:
-    data: Any
-    offsets: Any
-    valid: Any
-
+class Texts(StringColumn):
     @classmethod
     def of(cls, values: Sequence[str | None]) -> Texts:
         encoded = [(v or "").encode() for v in values]
@@ -199,12 +197,16 @@ class FakeSnapshot:
         self.num_files = len(self.list)
         self.sizes = np.array([s.size for s in self.list], np.int64)
         self.num_records = np.array([s.num_records for s in self.list], np.int64)
+        self.live_records = self.num_records
         self.footer_starts = np.full(self.num_files, -1, np.int64)
         self.footer_ends = np.full(self.num_files, -1, np.int64)
         self.paths = pa.array([s.path for s in self.list], pa.large_string())
         self.table_mapping = None
+        self.mapping_registry: dict[str, str] = {}
+        self.xrefs = self.keymaps = self.manifest_partition_bounds = ()
+        self.indexes = ColumnIndexes()
         self.manifest_of = None
-        self.derived: dict[Any, Any] = {}
+        self.facts = Facts()
 
     def file(self, i: int) -> Any:
         split = self.list[i]
@@ -230,6 +232,34 @@ class FakeSnapshot:
             json.loads(s.stats).get(kind, {}).get(column, -1) if s.stats else -1 for s in self.list
         ]
         return np.array(found, np.int64) if any(c >= 0 for c in found) else None
+
+    def vectors(self, numbers: Any) -> list[None]:
+        return [None] * len(numbers)
+
+    def derive(self, fact: Any, key: Any, build: Any) -> Any:
+        """All splits as one segment."""
+        return fact.of(self, key, lambda: build(self))
+
+    @property
+    def n(self) -> int:
+        return self.num_files
+
+    def ints(self, name: str) -> Any:
+        assert name == "numRecords"
+        return self.num_records
+
+    def texts(self, name: str) -> Texts:
+        return self.text_column(name)
+
+    def map_texts(self, name: str, column: str) -> Texts | None:
+        return self.stat_column({"minValues": "min", "maxValues": "max"}[name], column)
+
+    def counts(self, kind: str, column: str) -> Any:
+        return self.stats_counts(kind, column)
+
+    def indices_of(self, paths: Sequence[str]) -> Any:
+        found = [self.index_of(path) for path in paths]
+        return np.array([-1 if i is None else i for i in found], np.int64)
 
     def text_column(self, name: str) -> Texts:
         return Texts.of([s.stats if name == "stats" else None for s in self.list])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from planner.tables import FakeSnapshot, Split, write_split
+from planner.tables import FakeSnapshot, Split, Texts, write_split
 from planner.trapkit import Table, one
 
 import indextables.planner as planner
@@ -189,22 +189,12 @@ def test_stages_of_a_leaf_follow_the_mapping() -> None:
 
 
 def test_mappings_of_foreign_splits_come_from_the_registry() -> None:
-    class Texts:
-        def __init__(self, values: list[str | None]) -> None:
-            self.values, self.valid = values, np.array([v is not None for v in values])
-
-        def __getitem__(self, i: int) -> str | None:
-            return self.values[i]
-
     columns = {
-        "docMappingJson": Texts([None, "[]", None]),
-        "docMappingRef": Texts(["r", None, None]),
+        "docMappingJson": Texts.of([None, "[]", None]),
+        "docMappingRef": Texts.of(["r", None, None]),
     }
-    snapshot = SimpleNamespace(
-        text_column=columns.__getitem__, ledger=SimpleNamespace(registry={"r": "[{}]"})
-    )
+    snapshot: Any = SimpleNamespace(text_column=columns.__getitem__, mapping_registry={"r": "[{}]"})
     assert mapping_texts(snapshot, [0, 1, 2]) == ["[{}]", "[]", None]
-    assert mapping_texts(object(), [0]) == [None]
 
 
 def test_the_planners_names_for_filters_and_queries() -> None:

@@ -156,8 +156,8 @@ def test_plans_do_not_grow(seed: int) -> None:
     predicate = oracle.random_predicate(random.Random(seed), fake)
     for _ in range(3):
         oracle.check_pair(fake, predicate, Counter())
-    size = len(fake.derived)
+    size = len(fake.facts)
     for _ in range(50):
         Planner(fake).plan(predicate)
-    assert len(fake.derived) == size
+    assert len(fake.facts) == size
     assert np.all(fake.num_records >= -1)

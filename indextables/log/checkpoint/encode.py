@@ -117,7 +117,7 @@ class ManifestEncoder:
 def _batches(loose: FileColumns, size: int) -> Iterator[FileColumns]:
     """Neighbouring segments, together about one manifest's worth of files."""
     first = held = 0
-    for k, count in enumerate(loose.live_counts()):
+    for k, count in enumerate(loose.live_counts):
         if held and held + count > size:
             yield _part(loose, first, k)
             first, held = k, 0

@@ -14,9 +14,8 @@ per key. ``present`` tells an absent map from an empty one.
 from __future__ import annotations
 
 import json
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.log.actions import NULL_PARTITION, AddFile
+from indextables.log.read.facts import Facts
 from indextables.native._hash import xxh64
 
 UNKNOWN = -1
@@ -160,13 +160,12 @@ class StringColumn:
 
 
 class Segment(ABC):
-    """A run of file entries that never change. ``derived`` keeps what callers computed from it."""
+    """A run of file entries that never change."""
 
     def __init__(self, n: int, manifest: str | None = None) -> None:
         self.n = n
         self.manifest = manifest
-        self.derived: dict[Any, Any] = {}
-        self._lock = threading.Lock()
+        self.facts = Facts()
 
     def __len__(self) -> int:
         return self.n
@@ -237,14 +236,6 @@ class Segment(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Memory held by the entries."""
-
-    def derive(self, key: Any, build: Callable[[Segment], T]) -> T:
-        """What ``build`` makes of this segment, computed once and kept."""
-        with self._lock:
-            if key not in self.derived:
-                self.derived[key] = build(self)
-            found: T = self.derived[key]
-            return found
 
 
 class RowSegment(Segment):

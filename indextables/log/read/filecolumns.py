@@ -8,7 +8,6 @@ computes only its new files.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indextables.lazy import lazily
 from indextables.log.actions import AddFile, DeletionVector
 from indextables.log.read.columns import (
     UNKNOWN,
@@ -26,8 +26,16 @@ from indextables.log.read.columns import (
     hash_paths,
     partition_text,
 )
+from indextables.log.read.facts import Fact, Facts
 
-T = TypeVar("T")
+K = TypeVar("K")
+LIVE_ROWS: Fact[int, Int64s] = Fact()
+INTS: Fact[str, Int64s] = Fact()
+TEXTS: Fact[str, StringColumn | None] = Fact()
+MAP_TEXTS: Fact[tuple[str, str], StringColumn | None] = Fact()
+PARTITION_CODES: Fact[str, tuple[npt.NDArray[np.int32], list[str | None]]] = Fact()
+DELETED: Fact[None, Int64s] = Fact()
+COUNTS: Fact[tuple[str, str], Int64s | None] = Fact()
 
 
 class FileColumns:
@@ -38,13 +46,11 @@ class FileColumns:
     ) -> None:
         self.segments = tuple(segments)
         self.live = tuple(live) if live is not None else (None,) * len(self.segments)
-        self.derived: dict[Any, Any] = {}
-        self.lock = threading.RLock()
-        self._kept: dict[Any, Any] = {}
+        self.facts = Facts()
 
-    @property
+    @lazily
     def num_files(self) -> int:
-        return sum(self.live_counts())
+        return sum(self.live_counts)
 
     # -- files ----------------------------------------------------------------------------------
 
@@ -70,7 +76,7 @@ class FileColumns:
             hit = np.flatnonzero(rows >= 0)
             if not len(hit):
                 continue
-            mask, start = self.live[k], self._starts()[k]
+            mask, start = self.live[k], self._starts[k]
             if mask is None:
                 found[hit] = start + rows[hit]
                 continue
@@ -83,41 +89,36 @@ class FileColumns:
         if not -n <= i < n:
             raise IndexError(f"file {i} of {n}")
         i %= n
-        k = int(np.searchsorted(self._starts(), i, side="right")) - 1
-        within = i - int(self._starts()[k])
+        k = int(np.searchsorted(self._starts, i, side="right")) - 1
+        within = i - int(self._starts[k])
         row = within if self.live[k] is None else int(self._live_rows(k)[within])
         return self.segments[k], row
 
+    @lazily
     def live_counts(self) -> list[int]:
         """Live files of each segment."""
-        return self._keep(
-            "live_counts",
-            lambda: [
-                s.n if mask is None else int(np.count_nonzero(mask))
-                for s, mask in zip(self.segments, self.live, strict=True)
-            ],
-        )
+        return [
+            s.n if mask is None else int(np.count_nonzero(mask))
+            for s, mask in zip(self.segments, self.live, strict=True)
+        ]
 
+    @lazily
     def _starts(self) -> Int64s:
         """Where each segment's live files start; empty segments share their start."""
-        return self._keep(
-            "starts", lambda: np.cumsum([0, *self.live_counts()], dtype=np.int64)[:-1]
-        )
+        return np.cumsum([0, *self.live_counts], dtype=np.int64)[:-1]
 
     def _live_rows(self, k: int) -> Int64s:
         mask = self.live[k]
         assert mask is not None
-        return self._keep(("live_rows", k), lambda: np.flatnonzero(mask))
+        return LIVE_ROWS.of(self, k, lambda: np.flatnonzero(mask))
 
     # -- columns --------------------------------------------------------------------------------
 
-    @property
+    @lazily
     def paths(self) -> Any:
         """Paths as a ``pyarrow.LargeStringArray``."""
         column = self._text_column("path")
-        if column is None:
-            return pa.array([], pa.large_string())
-        return self._keep("paths", column.to_arrow)
+        return pa.array([], pa.large_string()) if column is None else column.to_arrow()
 
     @property
     def sizes(self) -> Int64s:
@@ -130,14 +131,11 @@ class FileColumns:
     @property
     def num_deleted(self) -> Int64s:
         """How many rows of each file its deletion vector takes away."""
-        return self.derive("numDeleted", _deleted_of)
+        return self.derive(DELETED, None, _deleted_of)
 
-    @property
+    @lazily
     def live_records(self) -> Int64s:
         """Rows that each file has left, ``UNKNOWN`` (-1) where the log does not say."""
-        return self._keep("live_records", self._live_records)
-
-    def _live_records(self) -> Int64s:
         rows, gone = self.num_records, self.num_deleted
         return np.where(rows == UNKNOWN, UNKNOWN, rows - gone) if gone.any() else rows
 
@@ -171,34 +169,28 @@ class FileColumns:
 
     def int_column(self, name: str) -> Int64s:
         """Any integer field by its name in the log; ``UNKNOWN`` (-1) where absent."""
-        return self._keep(("int", name), lambda: self._join_ints(lambda s: s.ints(name)))
+        return INTS.of(self, name, lambda: self._join_arrays([s.ints(name) for s in self.segments]))
 
     def partition_codes(self, column: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
         """Partition values, dictionary-coded: codes and the distinct texts (``None`` is NULL)."""
-        return self._keep(("codes", column), lambda: self._partition_codes(column))
+        return PARTITION_CODES.of(self, column, lambda: self._partition_codes(column))
 
     def stat_column(self, which: str, column: str) -> StringColumn | None:
         """Minimum or maximum texts of a column; ``None`` when no file has one."""
-        name = {"min": "minValues", "max": "maxValues"}[which]
-        return self._keep(
-            (name, column), lambda: self._join_texts(lambda s: s.map_texts(name, column))
-        )
+        return self._map_texts({"min": "minValues", "max": "maxValues"}[which], column)
 
     def stats_counts(self, kind: str, column: str) -> Int64s | None:
         """``nullCount`` or ``nanCount`` of a column, -1 where a file does not say."""
-        return self._keep((kind, column), lambda: self._stats_counts(kind, column))
+        return COUNTS.of(self, (kind, column), lambda: self._stats_counts(kind, column))
 
-    @property
+    @lazily
     def stat_columns(self) -> frozenset[str]:
         """Columns that have a minimum or a maximum in some file."""
-        return self._keep(
-            "stat_columns",
-            lambda: frozenset(
-                key
-                for segment in self.segments
-                for name in ("minValues", "maxValues")
-                for key in segment.map_keys(name)
-            ),
+        return frozenset(
+            key
+            for segment in self.segments
+            for name in ("minValues", "maxValues")
+            for key in segment.map_keys(name)
         )
 
     def map_keys(self, name: str) -> list[str]:
@@ -207,7 +199,7 @@ class FileColumns:
 
     def map_column(self, name: str, key: str) -> StringColumn:
         """One key of a map field as texts."""
-        found = self._keep((name, key), lambda: self._join_texts(lambda s: s.map_texts(name, key)))
+        found = self._map_texts(name, key)
         return StringColumn.nulls(self.num_files) if found is None else found
 
     def map_present(self, name: str) -> npt.NDArray[np.uint8]:
@@ -219,22 +211,21 @@ class FileColumns:
         found = self._join_texts(lambda s: s.raw_lists(name))
         return StringColumn.nulls(self.num_files) if found is None else found
 
-    def derive(self, key: Any, build: Callable[[Segment], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def derive(
+        self,
+        fact: Fact[K, npt.NDArray[Any]],
+        key: K,
+        build: Callable[[Segment], npt.NDArray[Any]],
+    ) -> npt.NDArray[Any]:
         """``build`` of every segment, joined over the live files; remembered per segment."""
-        return self._keep(
-            ("derive", key),
-            lambda: self._join_arrays([s.derive(key, build) for s in self.segments]),
-        )
+
+        def joined() -> npt.NDArray[Any]:
+            parts = [fact.of(s, key, lambda s=s: build(s)) for s in self.segments]  # type: ignore[misc]
+            return self._join_arrays(parts)
+
+        return fact.of(self, key, joined)
 
     # -- joining --------------------------------------------------------------------------------
-
-    def _keep(self, key: Any, build: Callable[[], T]) -> T:
-        if key not in self._kept:
-            with self.lock:
-                if key not in self._kept:
-                    self._kept[key] = build()
-        found: T = self._kept[key]
-        return found
 
     def _join_arrays(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         parts = [a if mask is None else a[mask] for a, mask in zip(arrays, self.live, strict=True)]
@@ -243,9 +234,6 @@ class FileColumns:
         joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
         joined.flags.writeable = False
         return joined
-
-    def _join_ints(self, column: Callable[[Segment], Int64s]) -> Int64s:
-        return self._join_arrays([column(segment) for segment in self.segments])
 
     def _join_texts(self, column: Callable[[Segment], StringColumn | None]) -> StringColumn | None:
         parts = [column(segment) for segment in self.segments]
@@ -262,7 +250,12 @@ class FileColumns:
         return StringColumn.concat(masked)
 
     def _text_column(self, name: str) -> StringColumn | None:
-        return self._keep(("text", name), lambda: self._join_texts(lambda s: s.texts(name)))
+        return TEXTS.of(self, name, lambda: self._join_texts(lambda s: s.texts(name)))
+
+    def _map_texts(self, name: str, key: str) -> StringColumn | None:
+        return MAP_TEXTS.of(
+            self, (name, key), lambda: self._join_texts(lambda s: s.map_texts(name, key))
+        )
 
     def distinct(self, name: str) -> list[str]:
         """The texts of a field that occur in the segments, dead entries included."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from indextables.errors import ProtocolError
 from indextables.log.actions import Metadata
 from indextables.log.read.columns import Segment
+from indextables.log.read.facts import Fact
 from indextables.log.read.snapshot import Snapshot
 
 ORDINARY = "ordinary"
@@ -62,8 +63,11 @@ def _is_companion(metadata: Metadata) -> bool:
     return metadata.configuration.get(COMPANION_ENABLED, "").strip().lower() == "true"
 
 
+COMPANION_SPLITS: Fact[None, bool] = Fact()
+
+
 def _has_companion_splits(segment: Segment) -> bool:
-    return segment.derive("companion splits", _names_sources)
+    return COMPANION_SPLITS.of(segment, None, lambda: _names_sources(segment))
 
 
 def _names_sources(segment: Segment) -> bool:

@@ -12,7 +12,7 @@ The columns themselves are those of ``FileColumns``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar, overload
+from typing import NamedTuple, overload
 from typing import Protocol as Interface
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.errors import CorruptFileError, IndexTablesError
+from indextables.lazy import lazily
 from indextables.log.actions import (
     Action,
     AddFile,
@@ -36,6 +37,7 @@ from indextables.log.read.columns import (
     Mask,
     Segment,
 )
+from indextables.log.read.facts import Fact
 from indextables.log.read.filecolumns import FileColumns
 from indextables.log.read.ledger import ColumnIndexes, Ledger
 from indextables.log.read.replay import Tail, append_rows, hide
@@ -43,8 +45,7 @@ from indextables.mapping import DocMapping
 from indextables.naming import RETIRED_NAMES, stored_columns, stored_schema
 from indextables.types import schema_from_json
 
-T = TypeVar("T")
-
+MAPPINGS: Fact[str, DocMapping] = Fact()
 TABLE_MAPPING = "indextables.docMapping"
 
 
@@ -152,14 +153,14 @@ class Snapshot(FileColumns):
 
     # -- facts ----------------------------------------------------------------------------------
 
-    @property
+    @lazily
     def schema(self) -> pa.Schema:
-        return self._keep("schema", lambda: schema_from_json(self.metadata.schema_string))
+        return schema_from_json(self.metadata.schema_string)
 
-    @property
+    @lazily
     def stored_schema(self) -> pa.Schema:
         """The schema in the names of files; see ``indextables.naming``."""
-        return self._keep("stored_schema", lambda: stored_schema(self.schema))
+        return stored_schema(self.schema)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -177,6 +178,11 @@ class Snapshot(FileColumns):
     @property
     def keymaps(self) -> tuple[AddKeyMap, ...]:
         return tuple(self.ledger.keymaps.values())
+
+    @property
+    def mapping_registry(self) -> Mapping[str, str]:
+        """Document mappings as text, by the names that files refer to them with."""
+        return self.ledger.registry
 
     @property
     def indexes(self) -> ColumnIndexes:
@@ -203,23 +209,20 @@ class Snapshot(FileColumns):
     def doc_mapping(self, which: int | str) -> DocMapping | None:
         """The document mapping of a file (by number) or of a schema reference."""
         if isinstance(which, str):
-            return self._mapping_of(self.ledger.registry.get(which))
+            return self._mapping_of(self.mapping_registry.get(which))
         segment, row = self._locate(which)
         add = segment.add(row)
         if add.doc_mapping_json is not None:
             return self._mapping_of(add.doc_mapping_json)
         return None if add.doc_mapping_ref is None else self.doc_mapping(add.doc_mapping_ref)
 
-    @property
+    @lazily
     def table_mapping(self) -> DocMapping | None:
         """All fields of all live splits' mappings; of two spellings the later file's wins.
 
         Columns that no split has are mapped as the table's configuration says. Fields have their
         names in files; those of dropped columns are left out.
         """
-        return self._keep("table_mapping", self._table_mapping)
-
-    def _table_mapping(self) -> DocMapping | None:
         found = [m for m in map(self._mapping_of, self._mapping_texts()) if m is not None]
         begun = self._mapping_of(self.metadata.configuration.get(TABLE_MAPPING))
         fields = {f.name: f for mapping in found for f in mapping.fields}
@@ -236,14 +239,14 @@ class Snapshot(FileColumns):
         return any(m is not None and m.get(stored) is not None for m in found)
 
     def _mapping_texts(self) -> list[str]:
-        known = self.ledger.registry
+        known = self.mapping_registry
         refs = [known[ref] for ref in self.distinct("docMappingRef") if ref in known]
         return list(dict.fromkeys([*refs, *self.distinct("docMappingJson")]))
 
     def _mapping_of(self, text: str | None) -> DocMapping | None:
         if text is None:
             return None
-        return self._keep(("mapping", text), lambda: DocMapping.from_json(text))
+        return MAPPINGS.of(self, text, lambda: DocMapping.from_json(text))
 
     # -- files ----------------------------------------------------------------------------------
 
@@ -257,19 +260,11 @@ class Snapshot(FileColumns):
 
         return entries_to_arrow(self)
 
-    @property
+    @lazily
     def manifest_of(self) -> npt.NDArray[np.int32] | None:
         """For each file the number of its manifest, -1 for files of later versions."""
         if not self.manifests:
             return None
-        return self._keep("manifest_of", self._manifest_of)
-
-    @property
-    def manifest_partition_bounds(self) -> list[Bounds | None]:
-        """Bounds of each manifest's partition values, where their order is beyond doubt."""
-        return [trusted_bounds(m.partition_bounds, self.stored_schema) for m in self.manifests]
-
-    def _manifest_of(self) -> npt.NDArray[np.int32]:
         number = {manifest.path: k for k, manifest in enumerate(self.manifests)}
         return self._join_arrays(
             [
@@ -277,6 +272,11 @@ class Snapshot(FileColumns):
                 for s in self.segments
             ]
         )
+
+    @property
+    def manifest_partition_bounds(self) -> list[Bounds | None]:
+        """Bounds of each manifest's partition values, where their order is beyond doubt."""
+        return [trusted_bounds(m.partition_bounds, self.stored_schema) for m in self.manifests]
 
     def __repr__(self) -> str:
         return f"Snapshot(version={self.version}, num_files={self.num_files})"

@@ -25,7 +25,7 @@ from indextables.planner.explain.describe import (
 from indextables.planner.explain.pagestyle import PAGE_STYLE, SCRIPT, STYLE
 from indextables.planner.explain.text import funnel, task_count
 from indextables.planner.stages.method import expected_access
-from indextables.planner.stages.verdict import MUST_MATCH, live_records
+from indextables.planner.stages.verdict import MUST_MATCH
 
 if TYPE_CHECKING:
     from indextables.planner.plan import Plan
@@ -169,7 +169,7 @@ def _dropped(plan: Plan) -> Iterator[tuple[int, str]]:
 
 
 def _row(plan: Plan, index: int, kind: str, outcome: str) -> str:
-    rows = int(live_records(plan.snapshot)[index])
+    rows = int(plan.snapshot.live_records[index])
     return (
         f"<tr><td><code>{escape(plan.snapshot.paths[index].as_py())}</code></td>"
         f"<td class='n'>{'?' if rows < 0 else f'{rows:,}'}</td>"

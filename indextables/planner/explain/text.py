@@ -28,7 +28,6 @@ from indextables.planner.explain.describe import (
     usable_stages,
 )
 from indextables.planner.stages.method import expected_access, index_lines
-from indextables.planner.stages.verdict import live_records
 from indextables.planner.tasks import splits_per_task
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
             {
                 "path": plan.snapshot.paths[int(i)].as_py(),
                 "size": int(plan.snapshot.sizes[i]),
-                "numRecords": int(live_records(plan.snapshot)[i]),
+                "numRecords": int(plan.snapshot.live_records[i]),
                 "verdict": int(verdict),
             }
             for i, verdict in zip(listed, plan.verdicts, strict=False)

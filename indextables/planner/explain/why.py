@@ -35,7 +35,6 @@ from indextables.planner.stages.verdict import (
     MAY_MATCH,
     MUST_MATCH,
     NO_NULL,
-    live_records,
     name_of,
 )
 
@@ -63,7 +62,7 @@ def _outcome(plan: Plan, index: int) -> str:
     for stage in plan.stages[1:]:
         if stage.selection is not None and not _contains(stage.selection, index):
             label = stage.name + (f" {','.join(stage.columns)}" if stage.columns else "")
-            if stage.name == "min/max" and live_records(plan.snapshot)[index] == 0:
+            if stage.name == "min/max" and plan.snapshot.live_records[index] == 0:
                 return f"dropped by {label}: the split holds no rows"
             return f"dropped by {label}" + (f" ({stage.detail})" if stage.detail else "")
     verdict = int(plan.program.verdicts(np.array([index], np.int32))[0])
@@ -127,9 +126,7 @@ def _stored(plan: Plan, node: RangeNode, index: int) -> str | None:
     ends = []
     for which in ("min", "max"):
         texts = plan.snapshot.stat_column(which, node.column.name)
-        known = texts is not None and bool(texts.valid[index])
-        raw = texts.data[texts.offsets[index] : texts.offsets[index + 1]] if known else None
-        ends.append(None if raw is None else raw.tobytes().decode())
+        ends.append(None if texts is None else texts[index])
     if ends == [None, None]:
         return None
     low, high = ("?" if end is None else end for end in ends)

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.expr.predicate import TRUE, Predicate
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 from indextables.mapping import DocMapping
 from indextables.splits.lookup.expected import expected_compiler, searched_columns
 from indextables.splits.lookup.predicates import PredicateCompiler
+
+COMPILERS: Fact[None, PredicateCompiler] = Fact()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +27,14 @@ class ExpectedAccess:
     detail: str
 
 
-def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
+def expected_access(snapshot: SnapshotView, predicate: Predicate) -> ExpectedAccess:
     """The way splits with this residual are likely to be read."""
     if predicate == TRUE:
         return ExpectedAccess("scan", "all rows")
     indexed = _indexed_columns(snapshot, predicate)
     if indexed:
         return ExpectedAccess("column_index", f"column index of {', '.join(indexed)}")
-    mapping: DocMapping | None = snapshot.table_mapping
+    mapping = snapshot.table_mapping
     if mapping is None:
         return ExpectedAccess("scan", "no document mapping in the log")
     columns = searched_columns(_compiler(snapshot, mapping), predicate)
@@ -39,19 +43,14 @@ def expected_access(snapshot: Any, predicate: Predicate) -> ExpectedAccess:
     return ExpectedAccess("scan", "no index narrows it")
 
 
-def _compiler(snapshot: Any, mapping: DocMapping) -> PredicateCompiler:
-    """What compiles for the table's splits, made once per snapshot and mapping."""
-    known = snapshot.derived.get("planner.compiler")
-    if known is None or known[0] is not mapping:
-        known = (mapping, expected_compiler(snapshot.stored_schema, mapping))
-        snapshot.derived["planner.compiler"] = known
-    found: PredicateCompiler = known[1]
-    return found
+def _compiler(snapshot: SnapshotView, mapping: DocMapping) -> PredicateCompiler:
+    """What compiles for the table's splits, made once per snapshot."""
+    return COMPILERS.of(snapshot, None, lambda: expected_compiler(snapshot.stored_schema, mapping))
 
 
-def _indexed_columns(snapshot: Any, predicate: Predicate) -> list[str]:
+def _indexed_columns(snapshot: SnapshotView, predicate: Predicate) -> list[str]:
     """Columns with a defined index that a conjunct of the predicate can use."""
-    definitions = getattr(getattr(snapshot, "indexes", None), "definitions", {})
+    definitions = snapshot.indexes.definitions
     if not definitions:
         return []
     from indextables.splits.lookup.colindex.predicates import extract_indexable

@@ -25,6 +25,8 @@ import pyarrow as pa
 
 from indextables.expr.evaluate import matching_rows
 from indextables.expr.predicate import Column, ColumnTest, Like, NullTest, StringMatch
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 from indextables.native import _bounds, _prune, _textbounds
 from indextables.planner.stages import stats
 from indextables.planner.stages.ranges import ranges_of
@@ -65,21 +67,23 @@ class PartitionColumn:
         return self.values.facts
 
 
-def partition_of(snapshot: Any, column: Column) -> PartitionColumn:
+COLUMNS: Fact[tuple[str, str], PartitionColumn] = Fact()
+
+
+def partition_of(snapshot: SnapshotView, column: Column) -> PartitionColumn:
     """The typed partition column, computed once per snapshot."""
-    key = ("planner.partition", column.root, str(column.dtype))
-    found: PartitionColumn | None = snapshot.derived.get(key)
-    if found is None:
+
+    def compute() -> PartitionColumn:
         codes, texts = snapshot.partition_codes(_logged_name(snapshot, column.root))
         codes = np.ascontiguousarray(codes, np.int32)
         texts = [None if t == NULL_MARKER else t for t in texts]
         zones = _prune.zone_codes(codes, stats.ZONE)
-        found = PartitionColumn(codes, texts, typed_values(texts, column.dtype), *zones)
-        snapshot.derived[key] = found
-    return found
+        return PartitionColumn(codes, texts, typed_values(texts, column.dtype), *zones)
+
+    return COLUMNS.of(snapshot, (column.root, str(column.dtype)), compute)
 
 
-def _logged_name(snapshot: Any, name: str) -> str:
+def _logged_name(snapshot: SnapshotView, name: str) -> str:
     """The column as the log spells it; the schema may differ in case."""
     spelled = {p.lower(): p for p in snapshot.stored_partition_columns}
     return str(spelled.get(name.lower(), name))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from indextables.expr.predicate import (
     ValueTest,
     conjuncts,
 )
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 from indextables.native import _prune
 from indextables.planner.stages import stats
 from indextables.planner.stages.partitions import PartitionColumn, partition_of, partition_table
@@ -50,7 +52,6 @@ from indextables.planner.stages.verdict import (
     Selection,
     Verdicts,
     all_may_match,
-    live_records,
 )
 
 # Stages, as bits: what is known so far.
@@ -140,7 +141,7 @@ class RangeNode(LeafNode):
     leaf: ValueTest
     stage = BOUNDS
 
-    def __init__(self, leaf: ValueTest, snapshot: Any, ranges: Ranges) -> None:
+    def __init__(self, leaf: ValueTest, snapshot: SnapshotView, ranges: Ranges) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.ranges = ranges
@@ -162,7 +163,7 @@ class NullNode(LeafNode):
     stage = BOUNDS
     cost = 2
 
-    def __init__(self, leaf: ColumnTest, snapshot: Any, is_null: bool) -> None:
+    def __init__(self, leaf: ColumnTest, snapshot: SnapshotView, is_null: bool) -> None:
         super().__init__(leaf)
         self.snapshot = snapshot
         self.column = leaf.column
@@ -180,7 +181,7 @@ class NullNode(LeafNode):
 class ValueNode(NullNode):
     """A test that no order helps with: all it is known to need is a value."""
 
-    def __init__(self, leaf: ValueTest, snapshot: Any) -> None:
+    def __init__(self, leaf: ValueTest, snapshot: SnapshotView) -> None:
         super().__init__(leaf, snapshot, is_null=False)
 
     def test(self, selection: Selection | None) -> Verdicts:
@@ -245,10 +246,15 @@ class Options:
         return by_kind[leaf.kind]
 
 
+HAS_EMPTY: Fact[None, bool] = Fact()
+
+
 class Program:
     """The compiled predicate of one plan."""
 
-    def __init__(self, predicate: Predicate, snapshot: Any, options: Options | None = None) -> None:
+    def __init__(
+        self, predicate: Predicate, snapshot: SnapshotView, options: Options | None = None
+    ) -> None:
         self.predicate = predicate
         self.snapshot = snapshot
         self.count: int = snapshot.num_files
@@ -321,10 +327,8 @@ class Program:
 
     def without_empty(self, selection: Selection | None) -> Selection | None:
         """Drop splits that are known to hold no rows."""
-        rows = live_records(self.snapshot)
-        if "planner.has_empty" not in self.snapshot.derived:
-            self.snapshot.derived["planner.has_empty"] = bool((rows == 0).any())
-        if not self.snapshot.derived["planner.has_empty"]:
+        rows = self.snapshot.live_records
+        if not HAS_EMPTY.of(self.snapshot, None, lambda: bool((rows == 0).any())):
             return selection
         if selection is None:
             return np.flatnonzero(rows != 0).astype(np.int32)

@@ -22,12 +22,15 @@ Typed columns are computed once per log segment and kept with the snapshot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indextables.log.read.columns import StringColumn
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView, StatSource
 from indextables.native import _bounds, _prune, _textbounds
 from indextables.planner.stages.strings import KEY_MAX, KEY_MIN
 from indextables.planner.stages.verdict import (
@@ -44,28 +47,6 @@ from indextables.planner.stages.verdict import (
 ZONE = 1024
 ZONES_ABOVE = 16 * ZONE
 LONGEST_COMMON = 256
-
-
-class Texts(Protocol):
-    """UTF-8 texts in one buffer; ``log.columns.StringColumn`` is one."""
-
-    @property
-    def data(self) -> npt.NDArray[np.uint8]: ...
-    @property
-    def offsets(self) -> Int64s: ...
-    @property
-    def valid(self) -> npt.NDArray[np.uint8]: ...
-
-
-class StatSource(Protocol):
-    """Where statistics come from: a whole snapshot, or one segment of it."""
-
-    n: int
-
-    def bound(self, which: str, column: str) -> Texts | None: ...
-    def counts(self, kind: str, column: str) -> Int64s | None: ...
-    def rows(self) -> Int64s: ...
-    def documents(self) -> Texts | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +84,11 @@ class TextBounds:
 
 
 BoundsColumn = KeyColumn | TextBounds
+BOUNDS: Fact[tuple[str, str], BoundsColumn] = Fact()
+"""The typed bounds of a column, by its name and type."""
+ZONES: Fact[tuple[str, str], KeyColumn] = Fact()
+KEYS: Fact[tuple[str, str | None, int], Int64s] = Fact()
+TEXTS: Fact[str, Int64s] = Fact()
 
 
 def kind_of(dtype: pa.DataType) -> str | None:
@@ -134,59 +120,6 @@ def literal_key(kind: str, value: Any) -> int | None:
     return key if KEY_MIN + edge <= key <= KEY_MAX - edge else None
 
 
-# -- sources ------------------------------------------------------------------------------------
-
-
-class SegmentSource:
-    """The statistics of one immutable segment of the log."""
-
-    def __init__(self, segment: Any) -> None:
-        self._segment = segment
-        self.n = len(segment)
-
-    def bound(self, which: str, column: str) -> Texts | None:
-        name = "minValues" if which == "min" else "maxValues"
-        found: Texts | None = self._segment.map_texts(name, column)
-        return found
-
-    def counts(self, kind: str, column: str) -> Int64s | None:
-        found: Int64s | None = self._segment.counts(kind, column)
-        return found
-
-    def rows(self) -> Int64s:
-        found: Int64s = self._segment.ints("numRecords")
-        return found
-
-    def documents(self) -> Texts | None:
-        found: Texts | None = self._segment.texts("stats")
-        return found
-
-
-class SnapshotSource:
-    """The statistics of a whole snapshot."""
-
-    def __init__(self, snapshot: Any) -> None:
-        self._snapshot = snapshot
-        self.n = snapshot.num_files
-
-    def bound(self, which: str, column: str) -> Texts | None:
-        found: Texts | None = self._snapshot.stat_column(which, column)
-        return found
-
-    def counts(self, kind: str, column: str) -> Int64s | None:
-        found: Int64s | None = self._snapshot.stats_counts(kind, column)
-        return found
-
-    def rows(self) -> Int64s:
-        found: Int64s = self._snapshot.num_records
-        return found
-
-    def documents(self) -> Texts | None:
-        reader = getattr(self._snapshot, "text_column", None)
-        found: Texts | None = None if reader is None else reader("stats")
-        return found
-
-
 # -- nulls --------------------------------------------------------------------------------------
 
 
@@ -198,10 +131,10 @@ def null_facts(
     source: StatSource, nulls: Int64s, nans: Int64s | None, bounded: npt.NDArray[np.bool_]
 ) -> tuple[Verdicts, npt.NDArray[np.bool_]]:
     """The facts that counts prove, and where counts of all rows can be believed."""
-    rows = source.rows()
+    rows = source.ints("numRecords")
     counted = rows > 0
     needed = (nulls > 0).any() or (nans is not None and (nans > 0).any())
-    documents = source.documents() if needed else None
+    documents = source.texts("stats") if needed else None
     if documents is not None:
         loose = _textbounds.scan_loose(documents.data, documents.offsets, documents.valid)
         counted &= loose == 0
@@ -215,7 +148,7 @@ def null_facts(
 
 
 def _keys(
-    kind: str, scale: int, texts: Texts | None, out: Int64s, trusted: Verdicts, upper: bool
+    kind: str, scale: int, texts: StringColumn | None, out: Int64s, trusted: Verdicts, upper: bool
 ) -> npt.NDArray[np.bool_]:
     known = np.zeros(len(out), np.uint8)
     if texts is None:
@@ -238,8 +171,8 @@ def measure_keys(source: StatSource, column: str, kind: str | None, scale: int) 
     bounded = np.zeros(n, bool)
     if kind is not None and kind != "text":
         trusted = (nulls >= 0).astype(np.uint8)
-        has_low = _keys(kind, scale, source.bound("min", column), lows, trusted, False)
-        has_high = _keys(kind, scale, source.bound("max", column), highs, trusted, True)
+        has_low = _keys(kind, scale, source.map_texts("minValues", column), lows, trusted, False)
+        has_high = _keys(kind, scale, source.map_texts("maxValues", column), highs, trusted, True)
         lows[~has_low], highs[~has_high] = KEY_MIN, KEY_MAX
         wrong = lows > highs
         lows[wrong], highs[wrong] = KEY_MIN, KEY_MAX
@@ -248,7 +181,7 @@ def measure_keys(source: StatSource, column: str, kind: str | None, scale: int) 
     nans = source.counts("nanCount", column) if floating else None
     facts, counted = null_facts(source, nulls, nans, bounded)
     if floating:
-        _raise_to_nan(nans, nulls, source.rows(), counted & ~bounded, lows, highs)
+        _raise_to_nan(nans, nulls, source.ints("numRecords"), counted & ~bounded, lows, highs)
     return np.column_stack((lows, highs, facts.astype(np.int64)))
 
 
@@ -278,8 +211,10 @@ def measure_text(source: StatSource, column: str) -> Int64s:
     nulls = source.counts("nullCount", column)
     nulls = _unknown(n) if nulls is None else nulls
     ordered = (nulls >= 0).astype(np.uint8)
-    low_size, low_key, has_low, _ = _ends(source.bound("min", column), n, None, ordered, False)
-    high = source.bound("max", column)
+    low_size, low_key, has_low, _ = _ends(
+        source.map_texts("minValues", column), n, None, ordered, False
+    )
+    high = source.map_texts("maxValues", column)
     whole = _whole(source, column) if high is not None else None
     high_size, high_key, has_high, is_open = _ends(high, n, whole, ordered, True)
     low_key[~has_low], high_key[~has_high] = KEY_MIN, KEY_MAX
@@ -296,7 +231,7 @@ def measure_text(source: StatSource, column: str) -> Int64s:
 
 def _whole(source: StatSource, column: str) -> Verdicts:
     """1 where the writer says that it did not cut the column's maximum."""
-    documents = source.documents()
+    documents = source.texts("stats")
     if documents is None:
         return np.zeros(source.n, np.uint8)
     cut = _textbounds.scan_truncated(
@@ -307,7 +242,7 @@ def _whole(source: StatSource, column: str) -> Verdicts:
 
 
 def _ends(
-    texts: Texts | None, n: int, whole: Verdicts | None, ordered: Verdicts, upper: bool
+    texts: StringColumn | None, n: int, whole: Verdicts | None, ordered: Verdicts, upper: bool
 ) -> tuple[Int64s, Int64s, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     sizes, keys = np.zeros(n, np.int64), np.zeros(n, np.int64)
     known, is_open = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
@@ -321,55 +256,38 @@ def _ends(
 # -- columns of a snapshot ----------------------------------------------------------------------
 
 
-def bounds_of(snapshot: Any, column: str, dtype: pa.DataType) -> BoundsColumn:
+def bounds_of(snapshot: SnapshotView, column: str, dtype: pa.DataType) -> BoundsColumn:
     """The typed bounds of a column, computed once per snapshot."""
-    key = ("planner.bounds", column, str(dtype))
-    found: BoundsColumn | None = snapshot.derived.get(key)
-    if found is None:
+
+    def compute() -> BoundsColumn:
         found = _text_bounds(snapshot, column) if kind_of(dtype) == "text" else None
-        found = found or _key_bounds(snapshot, column, dtype)
-        snapshot.derived[key] = found
-    return found
+        return found or _key_bounds(snapshot, column, dtype)
+
+    return BOUNDS.of(snapshot, (column, str(dtype)), compute)
 
 
-def zones_of(snapshot: Any, column: str, dtype: pa.DataType) -> KeyColumn:
+def zones_of(snapshot: SnapshotView, column: str, dtype: pa.DataType) -> KeyColumn:
     """The same over runs of ``ZONE`` splits."""
-    key = ("planner.zones", column, str(dtype))
-    found: KeyColumn | None = snapshot.derived.get(key)
-    if found is None:
-        found = bounds_of(snapshot, column, dtype).zones()
-        snapshot.derived[key] = found
-    return found
+    key = (column, str(dtype))
+    return ZONES.of(snapshot, key, lambda: bounds_of(snapshot, column, dtype).zones())
 
 
-def _derive(snapshot: Any, key: tuple[Any, ...], build: Any) -> Int64s:
-    """Per segment where the snapshot offers it, so that a refresh computes only what is new."""
-    per_segment = getattr(snapshot, "derive", None)
-    if per_segment is None:
-        whole: Int64s = build(SnapshotSource(snapshot))
-        return whole
-    joined: Int64s = per_segment(key, lambda segment: build(SegmentSource(segment)))
-    return joined
-
-
-def _key_bounds(snapshot: Any, column: str, dtype: pa.DataType) -> KeyColumn:
+def _key_bounds(snapshot: SnapshotView, column: str, dtype: pa.DataType) -> KeyColumn:
     kind = kind_of(dtype)
     scale = dtype.scale if kind == "decimal" else 0
-    parts = _derive(
-        snapshot,
-        ("planner.keys", column, kind, scale),
-        lambda source: measure_keys(source, column, kind, scale),
+    parts = snapshot.derive(
+        KEYS, (column, kind, scale), lambda source: measure_keys(source, column, kind, scale)
     )
     parts = parts.reshape(-1, 3)
     lows, highs = np.ascontiguousarray(parts[:, 0]), np.ascontiguousarray(parts[:, 1])
     return KeyColumn(lows, highs, parts[:, 2].astype(np.uint8), exact=kind != "text")
 
 
-def _text_bounds(snapshot: Any, column: str) -> TextBounds | None:
+def _text_bounds(snapshot: SnapshotView, column: str) -> TextBounds | None:
     ends = snapshot.stat_column("min", column), snapshot.stat_column("max", column)
     if ends == (None, None):
         return None
-    parts = _derive(snapshot, ("planner.text", column), lambda source: measure_text(source, column))
+    parts = snapshot.derive(TEXTS, column, lambda source: measure_text(source, column))
     facts = parts[:, 4].astype(np.uint8)
     low = _End.of(ends[0], parts[:, 0], parts[:, 1], facts & HAS_LOW != 0)
     high = _End.of(ends[1], parts[:, 2], parts[:, 3], facts & HAS_HIGH != 0)
@@ -393,7 +311,7 @@ class _End:
 
     @classmethod
     def of(
-        cls, texts: Texts | None, sizes: Int64s, keys: Int64s, known: npt.NDArray[np.bool_]
+        cls, texts: StringColumn | None, sizes: Int64s, keys: Int64s, known: npt.NDArray[np.bool_]
     ) -> _End:
         data = np.zeros(0, np.uint8) if texts is None else texts.data
         starts = np.zeros(len(sizes), np.int64) if texts is None else texts.offsets[:-1]

@@ -11,7 +11,7 @@ of them that are left. Counts are not: ``live_records`` says how many are.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +33,6 @@ EMPTY = 4
 HAS_LOW = 8
 HAS_HIGH = 16
 HIGH_OPEN = 32
-
-
-def live_records(snapshot: Any) -> Int64s:
-    """Rows that are left in each split, -1 where the log does not say."""
-    found: Int64s = getattr(snapshot, "live_records", snapshot.num_records)
-    return found
 
 
 def all_may_match(count: int) -> Verdicts:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from indextables.config import Config
 from indextables.errors import IndexTablesError, PlanningError
 from indextables.expr.predicate import TRUE, Predicate
+from indextables.log.read.view import SnapshotView
 from indextables.planner.stages.verdict import Int64s, Selection
 
 LEAST = "xref.query.minSplitsForXRef"
@@ -37,7 +38,9 @@ class RouteResult(Protocol):
 class XRefRouter(Protocol):
     """Whoever holds the cross-references of a table."""
 
-    def route(self, snapshot: Any, candidates: Int64s, predicate: Predicate) -> RouteResult: ...
+    def route(
+        self, snapshot: SnapshotView, candidates: Int64s, predicate: Predicate
+    ) -> RouteResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Routed:
 def skip_reason(
     router: XRefRouter | None,
     config: Config,
-    snapshot: Any,
+    snapshot: SnapshotView,
     selection: Selection | None,
     predicate: Predicate,
 ) -> str | None:
@@ -78,7 +81,7 @@ def skip_reason(
 
 def route(
     router: XRefRouter,
-    snapshot: Any,
+    snapshot: SnapshotView,
     questions: list[tuple[Predicate, Int64s]],
     config: Config,
 ) -> Routed:

@@ -27,13 +27,13 @@ from indextables.errors import PlanningError
 from indextables.expr import ast
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, leaves, referenced_columns
+from indextables.lazy import lazily
 from indextables.naming import stored_columns, stored_schema, user_batch
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
 from indextables.splits.lookup.folding import fold
 from indextables.splits.lookup.nodes import Both, Index, Node
 from indextables.splits.read.choose import Candidates, Chooser, Rows
 from indextables.splits.read.columns import Shaper, empty_batch
-from indextables.splits.read.lazy import lazily
 from indextables.splits.read.reader import Hits, SplitReader, as_predicate
 from indextables.splits.read.summary import first_rows
 

@@ -32,11 +32,11 @@ from indextables.expr.predicate import (
     TextMatch,
     leaves,
 )
+from indextables.lazy import lazily
 from indextables.splits.lookup.coded import coded_mask, coded_rows, is_coded, split_coded
 from indextables.splits.lookup.colindex.asking import ColumnIndexes, IndexAnswer, Question
 from indextables.splits.lookup.nodes import All, Index, Node, Nothing, Spans, has_hash
 from indextables.splits.lookup.search import FEW_ROWS
-from indextables.splits.read.lazy import lazily
 from indextables.splits.read.reader import SplitReader
 
 Rows = NDArray[np.uint32]

@@ -25,6 +25,7 @@ from indextables.errors import IndexTablesError
 from indextables.expr import ast
 from indextables.expr.ast import query_fields
 from indextables.expr.predicate import TRUE, Predicate, TextMatch
+from indextables.lazy import lazily
 from indextables.log.actions import AddFile
 from indextables.log.vectors.stored import deleted_rows
 from indextables.lru import LRU
@@ -40,7 +41,6 @@ from indextables.splits.lookup.search import IndexSearch
 from indextables.splits.lookup.terms import Terms, likely_parts
 from indextables.splits.lookup.zones import Zones, parse_zones
 from indextables.splits.read.foreign import ForeignRows
-from indextables.splits.read.lazy import lazily
 from indextables.splits.read.source import SplitRef, SplitSource
 from indextables.splits.read.workspace import LazyIndex, OpenIndex, Part, workspace
 from indextables.splits.rows import RowsReader

@@ -21,10 +21,10 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from indextables.errors import IndexTablesError
+from indextables.lazy import lazily
 from indextables.lru import LRU
 from indextables.native._crc32c import crc32c
 from indextables.splits.read.indexfiles import SEGMENT, WHOLE
-from indextables.splits.read.lazy import lazily
 from indextables.splits.read.source import SplitSource
 from indextables.storage.machine import machine_error
 from indextables.storage.scratch import in_scratch, scratch_folder

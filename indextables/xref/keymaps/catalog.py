@@ -11,13 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.log.actions import AddKeyMap
+from indextables.log.read.facts import Fact
+from indextables.log.read.view import SnapshotView
 from indextables.lru import LRU
 from indextables.splits.format.keymap import KeyMap, open_keymap
 from indextables.storage.base import Store
@@ -81,10 +82,9 @@ class Catalog:
         return found
 
 
-def places_of(snapshot: Any, found: KeyMap) -> NDArray[np.int64]:
+PLACES: Fact[tuple[str, int], NDArray[np.int64]] = Fact()
+
+
+def places_of(snapshot: SnapshotView, found: KeyMap) -> NDArray[np.int64]:
     """Where each covered split stands in the snapshot; -1 for those that are gone."""
-    key = ("keymap.places", found.path, found.size)
-    known: NDArray[np.int64] | None = snapshot.derived.get(key)
-    if known is None:
-        known = snapshot.derived[key] = snapshot.indices_of(found.paths)
-    return known
+    return PLACES.of(snapshot, (found.path, found.size), lambda: snapshot.indices_of(found.paths))

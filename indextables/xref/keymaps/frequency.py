@@ -9,11 +9,11 @@ a token of a tokenised column, the canonical text of any other value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from indextables.expr.keys import HASH_KIND
+from indextables.log.read.view import SnapshotView
 from indextables.native import hash_term
 from indextables.splits.format.keymap import KeyMap
 from indextables.splits.format.keysets import EXACT, frequencies
@@ -34,7 +34,7 @@ class Frequency:
 
 
 def document_frequency(
-    store: Store, snapshot: Any, field: str, term: str, *, most_bytes: int = 1 << 30
+    store: Store, snapshot: SnapshotView, field: str, term: str, *, most_bytes: int = 1 << 30
 ) -> Frequency:
     """How many documents hold a term, as far as key maps cover the snapshot."""
     key = hash_term(field, term, HASH_KIND)

@@ -30,6 +30,7 @@ from indextables.errors import CorruptFileError, IndexTablesError, SchemaMismatc
 from indextables.expr.keys import HASH_KIND
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddKeyMap
+from indextables.log.read.view import SnapshotView
 from indextables.splits.format.keymap import BUCKET_BYTES, TAIL_BYTES, KeyMap
 from indextables.storage.base import Store
 from indextables.storage.pool import submit
@@ -149,7 +150,7 @@ class KeyMapRouter:
         self._xrefs = XRefQueryRouter(store, config)
 
     def route(
-        self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
+        self, snapshot: SnapshotView, candidates: NDArray[np.int64], predicate: Predicate
     ) -> RouteResult:
         """Judge the candidates; ``keep`` is 1 for all that may match."""
         start = time.perf_counter()
@@ -176,7 +177,7 @@ class KeyMapRouter:
         return RouteResult(keep, report)
 
     def too_dear(
-        self, snapshot: Any, candidates: NDArray[np.int64], predicate: Predicate
+        self, snapshot: SnapshotView, candidates: NDArray[np.int64], predicate: Predicate
     ) -> str | None:
         """Why asking costs more than it is likely to save; ``None`` when it pays."""
         if self.store.capabilities.remote and may_prune(predicate):
@@ -197,7 +198,7 @@ class KeyMapRouter:
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _opened(self, snapshot: Any, report: RouteReport) -> list[KeyMap]:
+    def _opened(self, snapshot: SnapshotView, report: RouteReport) -> list[KeyMap]:
         timeout = self.config["xref.query.timeoutMs"] / 1000
         opened = self.catalog.open_all(snapshot.keymaps, timeout)
         maps = []
@@ -216,7 +217,7 @@ class KeyMapRouter:
 
     def _relevant(
         self,
-        snapshot: Any,
+        snapshot: SnapshotView,
         maps: Sequence[KeyMap],
         wanted: Bools,
         wordings: Wordings,
@@ -235,7 +236,7 @@ class KeyMapRouter:
         return asked
 
     def _asked(
-        self, snapshot: Any, found: KeyMap, wanted: Bools, wordings: Wordings
+        self, snapshot: SnapshotView, found: KeyMap, wanted: Bools, wordings: Wordings
     ) -> _Asked | None:
         places = places_of(snapshot, found)
         asked = (places >= 0) & wanted[places]
@@ -272,7 +273,7 @@ class KeyMapRouter:
 
     def _ask_xrefs(
         self,
-        snapshot: Any,
+        snapshot: SnapshotView,
         left: Bools,
         predicate: Predicate,
         possible: Bools,

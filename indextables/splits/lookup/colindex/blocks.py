@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError
+from indextables.lazy import lazily
 from indextables.lru import LRU
 from indextables.native import crc32c
 from indextables.native._colindex import IndexBlock
@@ -41,7 +42,6 @@ from indextables.splits.lookup.colindex.postings import (
     upper_bound,
 )
 from indextables.splits.lookup.colindex.values import Key, Kind
-from indextables.splits.read.lazy import lazily
 
 Fetch = Callable[[Sequence[tuple[int, int]]], list[Any]]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.errors import IndexTablesError, ObjectNotFoundError
+from indextables.log.read.view import SnapshotView
 from indextables.lru import LRU
 from indextables.splits.format import members
 from indextables.splits.lookup.colindex.index import ColumnIndex
@@ -51,10 +52,10 @@ class IndexRefs:
     """(path, size) by (column, split path)."""
 
     @classmethod
-    def of(cls, snapshot: Any, splits: Any = None) -> IndexRefs | None:
+    def of(cls, snapshot: SnapshotView, splits: Iterable[str] | None = None) -> IndexRefs | None:
         """What a snapshot knows (of some splits); ``None`` where no index is defined."""
-        known = getattr(snapshot, "indexes", None)
-        if known is None or not known.definitions:
+        known = snapshot.indexes
+        if not known.definitions:
             return None
         chosen = None if splits is None else set(splits)
         files = {
