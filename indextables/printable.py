@@ -13,6 +13,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb"
@@ -44,3 +47,18 @@ class PrintableFormatter(logging.Formatter):
 
 def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
+
+
+def plain(value: Any) -> Any:
+    """JSON's spelling of values it does not know."""
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    if hasattr(value, "items"):
+        return dict(value)
+    return str(value)

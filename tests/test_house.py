@@ -43,6 +43,7 @@ RANK = {
     "functions": 7,
     "spark": 8,
     "sql": 9,
+    "serve": 9,
     "cli": 10,
     "public": 11,
 }

@@ -69,3 +69,18 @@ def shell(obj: Context) -> None:
 
     history = Path(os.environ.get("INDEXTABLES_HISTORY", Path.home() / ".indextables_history"))
     Prompt(obj, history, sys.stdin.isatty()).run()
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.pass_obj
+def mcp(obj: Context, paths: tuple[str, ...]) -> None:
+    """Serve tables to an agent: the Model Context Protocol over standard input and output.
+
+    Read-only, with bounded answers. Needs the extra mcp.
+    """
+    from indextables.serve.mcp import server
+    from indextables.serve.questions import Questions
+
+    given = {"storage_options": obj.storage_options, "options": obj.settings}
+    server(Questions.over(paths, **given)).run("stdio")

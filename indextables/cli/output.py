@@ -20,11 +20,10 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Any, TextIO
 
 from indextables.cli.screens import chosen, cut, paragraphs, summed_up
-from indextables.printable import on_one_line, printable, printable_json
+from indextables.printable import on_one_line, plain, printable, printable_json
 
 WIDEST_CELL = 60
 READABLE = 30
@@ -79,21 +78,6 @@ def screen(rows: Sequence[dict[str, Any]], wide: bool = False) -> str:
     if wide and len(shown[0]) > MOST_WIDE_COLUMNS:
         return records(shown, width)
     return grid(shown, width)
-
-
-def plain(value: Any) -> Any:
-    """JSON's spelling of values it does not know."""
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)
-    if hasattr(value, "items"):
-        return dict(value)
-    return str(value)
 
 
 def text(value: Any) -> str:

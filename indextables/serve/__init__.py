@@ -1,0 +1,1 @@
+"""Read-only servers over tables: a console, Elasticsearch's search API, and MCP for agents."""
