@@ -23,6 +23,11 @@ SPARKS_OWN = (
     "Cannot infer the eval type from type hints:UserWarning",
 )
 """Filters of warnings that Spark's Python code gives, whatever we do."""
+OLDER_SPARKS_OWN = (
+    "Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+    "unclosed <socket:ResourceWarning",
+)
+"""PySpark before 4.2 leaves the sockets of results to the garbage collector."""
 CONSEQUENCES = (
     "aborting job",
     "Aborting commit for partition",
@@ -42,12 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    own = SPARKS_OWN if spark_minor() >= (4, 2) else (*SPARKS_OWN, *OLDER_SPARKS_OWN)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            for text in SPARKS_OWN:
+            for text in own:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{text}"))
             if shutil.which("java") is None:
                 item.add_marker(pytest.mark.skip(reason="java is missing"))
+
+
+def spark_minor() -> tuple[int, int]:
+    """The minor of the PySpark that the tests run on."""
+    from importlib.metadata import version
+
+    from indextables.spark.compat import minor_of
+
+    return minor_of(version("pyspark"))
 
 
 class DriverLog:

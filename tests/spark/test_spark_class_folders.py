@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from indextables.spark.driver import connect, shim
+from indextables.spark.driver import classes as kept
 
 
 def classes(folder: Path) -> Path:
@@ -27,7 +27,7 @@ def test_the_jvm_removes_the_classes_it_loads(tmp_path: Path) -> None:
 
     jvm = SimpleNamespace(java=SimpleNamespace(io=SimpleNamespace(File=file)))
     folder = classes(tmp_path / "shim")
-    shim._goes_with_the_jvm(jvm, str(folder))
+    kept._goes_with_the_jvm(jvm, str(folder))
     for path in map(Path, reversed(marked)):
         path.rmdir() if path.is_dir() else path.unlink()
     assert not folder.exists()
@@ -36,13 +36,13 @@ def test_the_jvm_removes_the_classes_it_loads(tmp_path: Path) -> None:
 def test_a_jar_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, cache = classes(tmp_path / "work"), tmp_path / "cache"
     cache.mkdir()
-    connect._pack(folder, cache / "a.jar")
+    kept.pack(folder, cache / "a.jar")
     assert zipfile.ZipFile(cache / "a.jar").namelist() == ["io/indextables/Bridge.class"]
 
     def full(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(connect.os, "replace", full)
+    monkeypatch.setattr(kept.os, "replace", full)
     with pytest.raises(OSError, match="no space"):
-        connect._pack(folder, cache / "b.jar")
+        kept.pack(folder, cache / "b.jar")
     assert [file.name for file in cache.iterdir()] == ["a.jar"]

@@ -11,8 +11,8 @@ from spark_world import World
 import indextables.spark as it
 from indextables.errors import ConfigError
 from indextables.spark.driver import session as joining
+from indextables.spark.driver.classes import ShimUnavailableError
 from indextables.spark.driver.request import access
-from indextables.spark.driver.shim import ShimUnavailableError
 
 
 def test_registering_again_is_harmless(spark: Any) -> None:

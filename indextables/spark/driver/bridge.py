@@ -11,7 +11,6 @@ Java as plain IllegalArgumentException.
 from __future__ import annotations
 
 import base64
-import io
 import json
 import struct
 import traceback
@@ -28,6 +27,7 @@ from indextables.log.log import TransactionLog
 from indextables.mapping import DocMapping
 from indextables.naming import stored_columns
 from indextables.planner import Plan
+from indextables.spark import compat
 from indextables.spark.driver.opened import GoneError, Opened, OpenScans
 from indextables.spark.driver.quick import as_stream, quick_answer
 from indextables.spark.driver.scan import Request
@@ -307,17 +307,6 @@ def spark_type(text: str) -> Any:
 
 def packed(reader: Any, output: Any) -> bytes:
     """The read function and its partitions as Spark's own planner process sends them."""
-    from pyspark.sql.worker.plan_data_source_read import write_read_func_and_partitions
-
     from indextables.spark.source import PythonSource
 
-    out = io.BytesIO()
-    write_read_func_and_partitions(
-        out,
-        reader=reader,
-        data_source=PythonSource({}),
-        schema=output,
-        max_arrow_batch_size=10_000,
-        binary_as_bytes=True,
-    )
-    return out.getvalue()
+    return compat.packed(reader, PythonSource({}), output)

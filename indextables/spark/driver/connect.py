@@ -10,28 +10,32 @@ refused, layer 1 serves.
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
-from indextables.spark.driver import shim
+from indextables.spark import compat
+from indextables.spark.driver.classes import (
+    ShimUnavailableError,
+    build,
+    is_private,
+    jar_name,
+    private_cache,
+)
+from indextables.spark.driver.shim import CATALOG, reason
 from indextables.spark.sql import rewrite as sqltext
-from indextables.storage import workfolders
-from indextables.storage.deleting import remove_file
-from indextables.storage.paths import temporary_name
 
 
 def install(spark: Any) -> None:
     """Send the classes; ``ShimUnavailableError`` where that cannot be done."""
     try:
-        jar = cached_jar()
+        jar = cached_jar(spark.version)
         spark.addArtifacts(str(jar))
-        spark.conf.set(f"spark.sql.catalog.{shim.CATALOG}", "io.indextables.IndexTablesCatalog")
+        spark.conf.set(f"spark.sql.catalog.{CATALOG}", "io.indextables.IndexTablesCatalog")
+    except ShimUnavailableError:
+        raise
     except Exception as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise shim.ShimUnavailableError(f"the server did not take our classes: {text}") from error
+        told = f"the server did not take our classes: {reason(error)}"
+        raise ShimUnavailableError(told) from error
     _rewrite_sql(spark)
 
 
@@ -48,44 +52,31 @@ def _rewrite_sql(spark: Any) -> None:
     spark.sql = sql
 
 
-def cached_jar() -> Path:
-    """The jar of this version of the sources and of Spark, built when it is missing."""
+def cached_jar(server: str) -> Path:
+    """The jar for this server, built when it is missing; the client's Spark has to be the same."""
     import pyspark
 
-    digest = hashlib.sha256(pyspark.__version__.encode())
-    for source in sorted(shim.SOURCES.rglob("*.java")):
-        digest.update(source.read_bytes())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "indextables"
-    jar = root / f"indextables-spark-{digest.hexdigest()[:16]}.jar"
-    if not jar.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        _build(jar)
+    if compat.minor_of(pyspark.__version__) != compat.minor_of(server):
+        raise ShimUnavailableError(
+            f"the server is Spark {server} and the client {pyspark.__version__}"
+        )
+    folder = private_cache()
+    if folder is None:
+        raise ShimUnavailableError("there is no cache folder that only this user can write")
+    jar = folder / jar_name(pyspark.__version__, "client")
+    if not is_private(jar):
+        _build(jar, pyspark.__version__)
     return jar
 
 
-def _build(jar: Path) -> None:
+def _build(jar: Path, version: str) -> None:
+    """Compile in a JVM that lives as long as that takes."""
     from pyspark.conf import SparkConf
     from pyspark.java_gateway import launch_gateway
 
     gateway: Any = launch_gateway(SparkConf(loadDefaults=False))
-    folder = Path(workfolders.new_folder("shim"))
     try:
-        jvm = gateway.jvm
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        shim.compile_sources(jvm, gateway, loader, str(folder))
-        _pack(folder, jar)
+        build(jar, gateway.jvm, gateway, version)
     finally:
         gateway.shutdown()
         gateway.proc.stdin.close()
-        workfolders.release(str(folder))
-
-
-def _pack(folder: Path, jar: Path) -> None:
-    made = jar.with_name(temporary_name())
-    try:
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-                archive.write(path, path.relative_to(folder).as_posix())
-        os.replace(made, jar)
-    finally:
-        remove_file(made, jar.parent)

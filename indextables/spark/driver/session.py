@@ -22,9 +22,10 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.planner import Plan
 from indextables.spark.driver.bridge import Bridge
+from indextables.spark.driver.classes import ShimUnavailableError
 from indextables.spark.driver.failing import told_plainly
 from indextables.spark.driver.request import Access, access, session_settings
-from indextables.spark.driver.shim import ShimUnavailableError, install, session_key
+from indextables.spark.driver.shim import install, jvm_of, session_key
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.driver.writerpatch import active, patch_writers
 from indextables.spark.sql import functions as sqlfunctions
@@ -105,7 +106,7 @@ def _install(spark: Any) -> Bridge | None:
 
 def _bridge_for(spark: Any) -> Bridge:
     """One bridge for each JVM: its Java side has one door."""
-    key = id(spark.sparkContext._gateway)
+    key = id(jvm_of(spark)[1])
     if key not in _bridge_of_jvm:
         cores = spark.sparkContext.defaultParallelism
         _bridge_of_jvm[key] = Bridge(cores, run_command)

@@ -1,47 +1,65 @@
 """Layer 2: the Java side of the data source, compiled in the driver, no jar and no javac.
 
 Spark ships the Janino compiler for its own generated code. ``install`` hands it the Java sources of
-this package, puts the classes on the driver's class path and connects them to a Python object that
-plans queries (``bridge.py``). Executors need nothing: they run Spark's own reader of Python data
-sources. One JVM is compiled for once; a second session of the same JVM only reconnects.
+this package (``classes.py``), puts the classes on the driver's class path and connects them to a
+Python object that plans queries (``bridge.py``). Executors need nothing: they run Spark's own
+reader of Python data sources. One JVM is compiled for once; a second session of the same JVM only
+reconnects.
+
+Classes cannot be taken off a class path. Where the rest fails after they are on it, they are
+switched off: the provider then answers to another name and Spark finds layer 1 under ours.
 """
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+import contextlib
 from typing import Any
 
-from indextables.errors import IndexTablesError
+from indextables.spark import compat
+from indextables.spark.driver import selftest
+from indextables.spark.driver.classes import ShimUnavailableError, class_path
 from indextables.spark.sql.rewrite import java_pattern
 
-SOURCES = Path(__file__).parents[1] / "java"
 CATALOG = "indextables"
 _MARK = "indextables.shim.classes"
 
 
-class ShimUnavailableError(IndexTablesError):
-    """The Java side cannot be installed in this session; layer 1 serves."""
-
-    code = "ITX-6000"
-
-
 def install(spark: Any, callback: Any) -> None:
     """Compile and connect; raises ``ShimUnavailableError`` where that cannot be done."""
-    jvm, gateway = spark._jvm, spark.sparkContext._gateway
+    jvm, gateway = jvm_of(spark)
     try:
-        bridge = _load_classes(jvm, gateway)
+        bridge = _load_classes(jvm, gateway, spark.version)
         _start_callbacks(gateway)
         bridge.connect(callback)
         _set_catalog(spark)
         parser = jvm.io.indextables.SqlParser
         parser.install(spark._jsparkSession, java_pattern(), session_key(spark))
         jvm.io.indextables.KnownRowsStrategy.install(spark._jsparkSession)
-    except ShimUnavailableError:
-        raise
+        if not compat.is_tested(spark.version):
+            selftest.run(spark)
     except Exception as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ShimUnavailableError(f"the Java side could not be loaded: {text}") from error
+        _switch_off(spark, jvm)
+        if isinstance(error, ShimUnavailableError):
+            raise
+        told = f"the Java side does not fit Spark {spark.version}: {reason(error)}"
+        raise ShimUnavailableError(told) from error
+
+
+def jvm_of(spark: Any) -> tuple[Any, Any]:
+    """The JVM of a session and the way into it; some platforms lock it away."""
+    try:
+        return spark._jvm, spark.sparkContext._gateway
+    except Exception as error:
+        told = f"this session lets nobody into its JVM ({reason(error)})"
+        raise ShimUnavailableError(told) from error
+
+
+def reason(error: BaseException) -> str:
+    """The line of an error that says what went wrong; py4j puts it below a line of its own."""
+    cause = getattr(error, "java_exception", None)
+    text = str(error) if cause is None else f"{cause.getClass().getName()}: {cause.getMessage()}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:2])[:400] if lines else type(error).__name__
 
 
 def session_key(spark: Any) -> str:
@@ -49,42 +67,16 @@ def session_key(spark: Any) -> str:
     return str(id(spark))
 
 
-def _load_classes(jvm: Any, gateway: Any) -> Any:
-    """The bridge class, compiled on first use in this JVM."""
+def _load_classes(jvm: Any, gateway: Any, version: str) -> Any:
+    """The bridge class, loaded on first use in this JVM."""
     if jvm.java.lang.System.getProperty(_MARK) is None:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        folder = tempfile.mkdtemp(prefix="indextables-shim-")
-        compile_sources(jvm, gateway, loader, folder)
-        _goes_with_the_jvm(jvm, folder)
         if not hasattr(loader, "addURL"):
             raise ShimUnavailableError(f"class loader {loader.getClass().getName()} is closed")
-        loader.addURL(jvm.java.io.File(folder).toURI().toURL())
-        jvm.java.lang.System.setProperty(_MARK, folder)
+        place = class_path(jvm, gateway, version)
+        loader.addURL(jvm.java.io.File(place).toURI().toURL())
+        jvm.java.lang.System.setProperty(_MARK, place)
     return jvm.io.indextables.Bridge
-
-
-def _goes_with_the_jvm(jvm: Any, folder: str) -> None:
-    """The classes are the JVM's, which may outlive this process: it removes them when it ends."""
-    for path in (Path(folder), *sorted(Path(folder).rglob("*"))):
-        jvm.java.io.File(str(path)).deleteOnExit()
-
-
-def compile_sources(jvm: Any, gateway: Any, loader: Any, folder: str) -> None:
-    """Compile every Java source into an empty folder, and put the service file there too."""
-    files = sorted(SOURCES.rglob("*.java"))
-    array = gateway.new_array(jvm.java.io.File, len(files))
-    for i, path in enumerate(files):
-        array[i] = jvm.java.io.File(str(path))
-    compiler = jvm.org.codehaus.janino.Compiler()
-    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
-    compiler.setSourceVersion(8)
-    compiler.setTargetVersion(8)
-    compiler.setDestinationDirectory(jvm.java.io.File(folder), False)
-    compiler.compile(array)
-    services = Path(folder) / "META-INF" / "services"
-    services.mkdir(parents=True)
-    name = "org.apache.spark.sql.sources.DataSourceRegister"
-    (services / name).write_text("io.indextables.IndexTablesProvider\n")
 
 
 def _start_callbacks(gateway: Any) -> None:
@@ -99,3 +91,12 @@ def _set_catalog(spark: Any) -> None:
     if spark.conf.get(key, None) is None:
         spark.conf.set(key, "io.indextables.IndexTablesCatalog")
     spark._jsparkSession.sessionState().catalogManager().catalog(CATALOG)
+
+
+def _switch_off(spark: Any, jvm: Any) -> None:
+    """Leave a JVM whose classes do not work as if they were not there."""
+    with contextlib.suppress(Exception):
+        if jvm.java.lang.System.getProperty(_MARK) is not None:
+            jvm.io.indextables.Bridge.switchOff()
+            jvm.io.indextables.SqlParser.remove(spark._jsparkSession)
+            spark.conf.unset(f"spark.sql.catalog.{CATALOG}")

@@ -3,9 +3,10 @@
 **Source.** An offset is ``{"version": n, "file": k}``: all files of versions below ``n`` and the
 first ``k`` files of version ``n`` have been read. A stream starts with the rows of the table at its
 start (``startingVersion`` skips them) and then follows the versions; ``maxFilesPerTrigger`` bounds
-a batch. Files that a commit only rearranged (``dataChange`` false) are not new rows. A commit that
-removes rows (whole splits, or by deletion vectors) cannot be told to a stream and is an error,
-unless ``ignoreDeletes`` allows it.
+a batch. A Spark that does not say where a batch starts (before 4.2) is answered from where the last
+one ended; until there is one, all there is makes a batch. Files that a commit only rearranged
+(``dataChange`` false) are not new rows. A commit that removes rows (whole splits, or by
+deletion vectors) cannot be told to a stream and is an error, unless ``ignoreDeletes`` allows it.
 
 **Sink.** A batch is committed together with the pair (query, batch id). A replayed batch finds its
 id in the log and is dropped. The query is the id that Spark keeps in the checkpoint's metadata and
@@ -23,16 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
-    InputPartition,
-)
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from indextables.errors import PlanningError, TableNotFoundError
@@ -40,6 +32,12 @@ from indextables.expr.predicate import TRUE
 from indextables.log.actions import AddFile, RemoveFile, Txn
 from indextables.log.read.snapshot import Snapshot
 from indextables.planner.tasks import SplitTask, deal_out, splits_per_task
+from indextables.spark.compat import (
+    ReadAllAvailable,
+    ReadMaxFiles,
+    StreamArrowWriter,
+    SupportsTriggerAvailableNow,
+)
 from indextables.spark.driver.request import Access
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.driver.writing import Written, adds_of, decided, sweep, task_label
@@ -64,6 +62,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self.starting_version = given.get("startingversion")
         self.ignore_deletes = given.get("ignoredeletes", "false").lower() == "true"
         self.last_version: int | None = None
+        self.reached: dict[str, Any] | None = None
 
     # -- offsets --------------------------------------------------------------------------------
 
@@ -88,9 +87,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def latestOffset(  # noqa: N802
         self, start: Any = None, limit: Any = None
     ) -> dict[str, Any]:
-        at = dict(start or self.initialOffset())
-        left = limit.max_files if isinstance(limit, ReadMaxFiles) else None
         newest = self._newest()
+        at = start or self.reached
+        if at is None:
+            return {"version": newest + 1, "file": 0, FIRST: False}
+        at = dict(at)
+        asked = limit or self.getDefaultReadLimit()
+        left = asked.max_files if isinstance(asked, ReadMaxFiles) else None
         while at["version"] <= newest:
             count = len(self._files(at["version"], at[FIRST]))
             step = count - at["file"] if left is None else min(left, count - at["file"])
@@ -105,6 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         files: list[AddFile] = []
         at = dict(start)
+        self.reached = dict(end)
         while (at["version"], at["file"]) < (end["version"], end["file"]):
             found = self._files(at["version"], at[FIRST])
             last = end["file"] if at["version"] == end["version"] else len(found)
@@ -159,7 +163,7 @@ def _takes_rows(action: AddFile | RemoveFile) -> bool:
     return action.data_change and (isinstance(action, RemoveFile) or action.narrows)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+class StreamWriter(StreamArrowWriter):  # type: ignore[misc]
     """Writes micro-batches, each at most once."""
 
     def __init__(self, order: WriteOrder) -> None:

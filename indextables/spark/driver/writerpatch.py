@@ -64,10 +64,17 @@ def _actively(plain: Any) -> Any:
 
 @contextmanager
 def active(spark: Any) -> Iterator[None]:
-    """Make a classic session the one that Spark asks while something is done with it."""
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
+    """Make a classic session the one that Spark asks while something is done with it.
+
+    Some platforms let nobody into the JVM; their sessions take care of this themselves.
+    """
+    try:
+        sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(spark._jsparkSession)
+    except Exception:
+        yield
+        return
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from indextables.fitting import fitted, matched
 from indextables.planner.tasks import SplitTask
+from indextables.spark.compat import arrow_schema
 from indextables.spark.driver.request import Access
 from indextables.spark.driver.tables import worker_store
 from indextables.spark.tasks.grouped import Aggregation
@@ -65,9 +66,7 @@ class TaskReader(DataSourceReader):  # type: ignore[misc]
 
     def batches(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:
         """The partition's rows exactly as Spark wants them."""
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        wanted = to_arrow_schema(self.output, timezone="UTC")
+        wanted = arrow_schema(self.output)
         if partition.known is not None:
             yield shaped(partition.known, wanted)
         if partition.task is None:

@@ -24,11 +24,22 @@ public final class Bridge {
 
     public static final ObjectMapper JSON = new ObjectMapper();
     private static volatile Callback callback;
+    private static volatile boolean off;
 
     private Bridge() {}
 
     public static void connect(Callback target) {
         callback = target;
+        off = false;
+    }
+
+    /** Serve no more in this JVM; the Python source of the same name is then found instead. */
+    public static void switchOff() {
+        off = true;
+    }
+
+    static boolean isOff() {
+        return off;
     }
 
     public static JsonNode ask(String verb, JsonNode request) {

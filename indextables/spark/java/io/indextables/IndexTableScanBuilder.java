@@ -5,21 +5,13 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
-import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.collection.mutable.ListBuffer;
 
 /** Collects what Spark offers for one scan and asks Python which of it the reader will honour. */
-public class IndexTableScanBuilder
-    implements SupportsPushDownCatalystFilters,
-        SupportsPushDownRequiredColumns,
-        SupportsPushDownLimit,
-        SupportsPushDownAggregates {
+public class IndexTableScanBuilder extends FilterEdge {
     private final ScanRequest request;
     private final ObjectNode last = Bridge.object();
     private StructType schema;
@@ -29,6 +21,7 @@ public class IndexTableScanBuilder
     private boolean aggregated;
 
     IndexTableScanBuilder(ObjectNode request, StructType schema) {
+        super(schema);
         this.request = new ScanRequest(request);
         this.schema = schema;
     }

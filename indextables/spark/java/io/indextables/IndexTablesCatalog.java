@@ -2,25 +2,20 @@ package io.indextables;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.TableContext;
-import org.apache.spark.sql.connector.catalog.TimeTravel;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The catalog "indextables": a table's name is its path, SELECT * FROM indextables.`/a/path`. */
-public class IndexTablesCatalog implements StagingTableCatalog {
+public class IndexTablesCatalog extends CatalogEdge {
     private String name = "indextables";
 
     public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -36,34 +31,7 @@ public class IndexTablesCatalog implements StagingTableCatalog {
     }
 
     public Table loadTable(Identifier ident) throws NoSuchTableException {
-        return load(ident, Bridge.object());
-    }
-
-    public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
-        ObjectNode extra = Bridge.object();
-        extra.put("forWrite", true);
-        return load(ident, extra);
-    }
-
-    /** Spark passes this option on only for DataFrames, which bring names; INSERT does not. */
-    public Set tableStateOptionKeys() {
-        return Collections.singleton("path");
-    }
-
-    public Table loadTable(Identifier ident, TableContext context, CaseInsensitiveStringMap options)
-        throws NoSuchTableException {
-        ObjectNode extra = Bridge.object();
-        if (!context.writePrivileges().isEmpty()) {
-            extra.put("forWrite", true);
-            extra.put("byName", options.containsKey("path"));
-        }
-        Object moment = context.timeTravel().orElse(null);
-        if (moment instanceof TimeTravel.AsOfVersion) {
-            extra.put("version", ((TimeTravel.AsOfVersion) moment).version());
-        } else if (moment instanceof TimeTravel.AsOfTimestamp) {
-            extra.put("timestampMicros", ((TimeTravel.AsOfTimestamp) moment).micros());
-        }
-        return load(ident, extra);
+        return load(ident, purpose(ident));
     }
 
     public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
@@ -173,7 +141,7 @@ public class IndexTablesCatalog implements StagingTableCatalog {
         return String.join(".", reference.fieldNames());
     }
 
-    private static Table load(Identifier ident, ObjectNode extra) throws NoSuchTableException {
+    Table load(Identifier ident, ObjectNode extra) throws NoSuchTableException {
         ObjectNode request = request(ident);
         request.setAll(extra);
         return new IndexTable(request);

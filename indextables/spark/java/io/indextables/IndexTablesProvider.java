@@ -14,7 +14,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** The name "indextables" in spark.read.format and df.write.format; paths live in our catalog. */
 public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRegister {
     public String shortName() {
-        return "indextables";
+        return Bridge.isOff() ? "indextables_switched_off" : "indextables";
     }
 
     public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
@@ -23,7 +23,7 @@ public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRe
             throw new IllegalArgumentException(
                 "indextables needs a path: .load(path), .save(path) or option(\"path\", ...)");
         }
-        return Identifier.of(new String[0], path);
+        return CatalogEdge.named(Identifier.of(new String[0], path));
     }
 
     public String extractCatalog(CaseInsensitiveStringMap options) {
@@ -31,6 +31,7 @@ public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRe
     }
 
     public Optional extractTimeTravelVersion(CaseInsensitiveStringMap options) {
+        CatalogEdge.reads();
         return Optional.ofNullable(options.get("versionAsOf"));
     }
 

@@ -11,7 +11,6 @@ import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.collection.mutable.ListBuffer;
 
@@ -71,7 +70,6 @@ public final class KnownRowsStrategy extends SparkStrategy {
         }
         Seq output = relation.output();
         String description = relation.scan().description();
-        boolean one = rows.length > 0;
-        return new KnownRowsExec(output, known.toList(), Option.empty(), one, description);
+        return KnownRowsExec.of(output, known.toList(), rows.length > 0, description);
     }
 }

@@ -6,23 +6,25 @@ import java.io.DataInputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Iterator;
 import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.ValueVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStreamInputPartition;
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStreamReaderFactory$;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CloseableIterator;
-import scala.Option;
+import org.apache.spark.sql.util.ArrowUtils$;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
  * How the rows of one scan reach Spark: read by Python tasks, or already read by the driver.
@@ -74,7 +76,7 @@ final class ScanPlan {
             in.readFully(text);
             JsonNode story = Bridge.JSON.readTree(text);
             if (kind == TASKS) {
-                return new ScanPlan(PythonDataSourceReadInfo.receive(in), null, story);
+                return new ScanPlan(ScanEdge.tasks(in), null, story);
             }
             byte[] rest = new byte[in.available()];
             in.readFully(rest);
@@ -89,19 +91,38 @@ final class ScanPlan {
         return new IllegalStateException("indextables: unreadable plan", problem);
     }
 
-    private static UnsafeRow[] rows(byte[] stream, StructType output)
-        throws Exception {
-        CloseableIterator found = (CloseableIterator) ArrowConverters$.MODULE$.fromIPCStream(stream)._1();
+    /** The rows of an Arrow stream; the memory that held them is given back. */
+    private static UnsafeRow[] rows(byte[] stream, StructType output) throws Exception {
         UnsafeProjection projection = UnsafeProjection$.MODULE$.create(output);
         List rows = new ArrayList();
+        BufferAllocator memory =
+            ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("indextables", 0, Long.MAX_VALUE);
         try {
-            while (found.hasNext()) {
-                rows.add(projection.apply((InternalRow) found.next()).copy());
+            ArrowStreamReader reader =
+                new ArrowStreamReader(new ByteArrayInputStream(stream), memory);
+            try {
+                while (reader.loadNextBatch()) {
+                    Iterator found = batch(reader.getVectorSchemaRoot()).rowIterator();
+                    while (found.hasNext()) {
+                        rows.add(projection.apply((InternalRow) found.next()).copy());
+                    }
+                }
+            } finally {
+                reader.close();
             }
         } finally {
-            found.close();
+            memory.close();
         }
         return (UnsafeRow[]) rows.toArray(new UnsafeRow[0]);
+    }
+
+    private static ColumnarBatch batch(VectorSchemaRoot root) {
+        List vectors = root.getFieldVectors();
+        ColumnVector[] columns = new ColumnVector[vectors.size()];
+        for (int i = 0; i < columns.length; i++) {
+            columns[i] = new ArrowColumnVector((ValueVector) vectors.get(i));
+        }
+        return new ColumnarBatch(columns, root.getRowCount());
     }
 
     /** What is said of the scan; null where that has to be asked for. */
@@ -118,7 +139,7 @@ final class ScanPlan {
         if (rows != null) {
             return rows.length == 0
                 ? new InputPartition[0]
-                : new InputPartition[] {new MemoryStreamInputPartition(rows)};
+                : new InputPartition[] {ScanEdge.known(rows)};
         }
         scala.collection.immutable.Seq parts = tasks.partitions();
         InputPartition[] out = new InputPartition[parts.size()];
@@ -130,10 +151,8 @@ final class ScanPlan {
 
     PartitionReaderFactory factory(StructType output) {
         if (rows != null) {
-            return MemoryStreamReaderFactory$.MODULE$;
+            return ScanEdge.knownFactory();
         }
-        Option none = Option.empty();
-        PythonDataSourceV2 source = Python.source();
-        return new PythonPartitionReaderFactory(source.source(), tasks.func(), output, none, none);
+        return ScanEdge.taskFactory(Python.source().source(), tasks.func(), output);
     }
 }

@@ -36,20 +36,33 @@ public final class SqlParser implements InvocationHandler {
     public static void install(SparkSession session, String pattern, String key)
         throws Exception {
         SessionState state = session.sessionState();
-        ParserInterface current = state.sqlParser();
-        if (Proxy.isProxyClass(current.getClass())
-            && Proxy.getInvocationHandler(current) instanceof SqlParser) {
-            current = ((SqlParser) Proxy.getInvocationHandler(current)).inner;
-        }
+        ParserInterface current = plain(state);
         Pattern ours = Pattern.compile(pattern, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
         Object proxy =
             Proxy.newProxyInstance(
                 SqlParser.class.getClassLoader(),
                 new Class[] {ParserInterface.class},
                 new SqlParser(current, ours, key));
+        set(state, proxy);
+    }
+
+    /** Give the session its own parser back. */
+    public static void remove(SparkSession session) throws Exception {
+        set(session.sessionState(), plain(session.sessionState()));
+    }
+
+    private static ParserInterface plain(SessionState state) {
+        ParserInterface current = state.sqlParser();
+        boolean ours =
+            Proxy.isProxyClass(current.getClass())
+                && Proxy.getInvocationHandler(current) instanceof SqlParser;
+        return ours ? ((SqlParser) Proxy.getInvocationHandler(current)).inner : current;
+    }
+
+    private static void set(SessionState state, Object parser) throws Exception {
         Field field = SessionState.class.getDeclaredField("sqlParser");
         field.setAccessible(true);
-        field.set(state, proxy);
+        field.set(state, parser);
     }
 
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {

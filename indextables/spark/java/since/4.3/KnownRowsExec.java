@@ -20,6 +20,11 @@ public class KnownRowsExec extends LocalTableScanExec {
         this.description = description;
     }
 
+    /** A scan of these rows; "one" asks for a single task where Spark can be told. */
+    static KnownRowsExec of(Seq output, Seq rows, boolean one, String description) {
+        return new KnownRowsExec(output, rows, Option.empty(), one, description);
+    }
+
     public Seq otherCopyArgs() {
         return new ListBuffer().addOne(description).toList();
     }
