@@ -148,7 +148,8 @@ class MachineError(IndexTablesError):
     """This machine or process ran short (descriptors, memory, space, time).
 
     It says nothing about the table: no file is damaged because of it, and the same call succeeds
-    once there is room. Not a ``StorageError``: nobody who judges data by its errors may catch it.
+    once there is space. Not a ``StorageError``: code that judges data by its errors must not catch
+    it.
     """
 
     code = "ITX-2200"

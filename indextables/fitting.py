@@ -39,7 +39,7 @@ def _in_order(wanted: Sequence[str], given: Sequence[str]) -> Sequence[int]:
 
 
 def fitted(array: Any, wanted: pa.DataType, match: Matching = matched) -> Any:
-    """The array as a type that differs by fields of structs, spelling and width of numbers."""
+    """The array as a type that differs by struct fields, letter case and width of numbers."""
     if array.type == wanted:
         return array
     t = pa.types

@@ -70,7 +70,7 @@ def date_histogram(column: Any, width: str) -> Any:
     match = re.fullmatch(r"([1-9][0-9]*)(ms|s|m|h|d)", width)
     if match is None:
         raise ConfigError(
-            f"'{width}' is no width of time", hint="Use a number and ms, s, m, h or d"
+            f"'{width}' is not a length of time", hint="Use a number and ms, s, m, h or d"
         )
     step, moment = int(match[1]) * UNITS[match[2]], _column(column).cast("timestamp")
     if step % UNITS["s"] == 0:

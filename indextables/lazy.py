@@ -1,7 +1,7 @@
 """A property that is computed once and may do I/O.
 
 ``functools.cached_property`` of Python 3.11 holds one lock for all instances of a class while it
-computes, so the first reads of many splits would wait for each other. Here nobody waits: two
+computes, so the first reads of many splits would wait for each other. Here no thread waits: two
 threads that ask at the same moment both compute, and one result stays.
 """
 

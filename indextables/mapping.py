@@ -5,7 +5,7 @@ A string column is *exact* by default (one term, the whole value, tokenizer ``ra
 ``raw``. Structs, arrays and maps are indexed as JSON; ``ip`` columns as 128-bit addresses.
 Partition columns are never in a mapping: their values live in the log.
 
-The JSON spelling is the one found in real tables: an array of field objects, or an object with
+The JSON form is the one found in real tables: an array of field objects, or an object with
 ``field_mappings``; both are read, the array is written.
 """
 
@@ -124,7 +124,7 @@ class DocMapping:
 
     @classmethod
     def from_json(cls, text: str) -> DocMapping:
-        """Read either spelling; objects without fields (always-null structs) are dropped."""
+        """Read either form; objects without fields (always-null structs) are dropped."""
         try:
             body = json.loads(text)
             if isinstance(body, dict):

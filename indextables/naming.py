@@ -126,7 +126,7 @@ def rebuilt(dtype: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.Da
 
 
 def plain_field(field: pa.Field) -> pa.Field:
-    """A field of somebody's data, without the stored names of the table it was read from."""
+    """A field of given data, without the stored names of the table it was read from."""
     if not field.metadata and not pa.types.is_nested(field.type):
         return field
     notes = notes_of(field)

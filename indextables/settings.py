@@ -4,7 +4,7 @@ An entry promises an effect, and each has a test that sees it (``tests/settings`
 IndexTables knows and that have nothing to act on here are entries too, made with ``_none``: they
 are accepted so that a configuration can be moved over unchanged, and the first use of one says in
 one line of the log that it changes nothing, and why. Any other key under our prefix is an error
-(``config``). A value is parsed and held against its range when it is set, so that nobody below has
+(``config``). A value is parsed and held against its range when it is set, so that no other code has
 to doubt it.
 """
 

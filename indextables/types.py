@@ -1,8 +1,8 @@
 """Spark's types as Arrow types, and Spark's schema JSON.
 
-The house speaks Arrow: every Spark SQL type has exactly one Arrow type here, and a schema is a
-``pyarrow.Schema``. Two spellings of time are kept apart: ``TIMESTAMP`` is ``timestamp[us, UTC]``
-(an instant), ``TIMESTAMP_NTZ`` is ``timestamp[us]`` (a wall clock). Input in a richer Arrow
+The package works with Arrow: every Spark SQL type has exactly one Arrow type here, and a schema is
+a ``pyarrow.Schema``. Two kinds of timestamps are kept apart: ``TIMESTAMP`` is ``timestamp[us,
+UTC]`` (an instant), ``TIMESTAMP_NTZ`` is ``timestamp[us]`` (a wall clock). Input in a richer Arrow
 vocabulary (large strings, dictionaries, views, other time units) is normalised once, here, and
 only where no value can change.
 """
@@ -55,7 +55,7 @@ def schema_from_json(text: str) -> pa.Schema:
 
 
 def schema_to_json(schema: pa.Schema) -> str:
-    """The Spark ``StructType`` JSON of an Arrow schema, in Spark's compact spelling."""
+    """The Spark ``StructType`` JSON of an Arrow schema, in Spark's compact form."""
     return json.dumps(_struct_json(list(schema)), separators=(",", ":"), ensure_ascii=False)
 
 

@@ -1,6 +1,6 @@
 """The ``indextables`` command.
 
-Exit codes: 0 it worked; 1 an error, told on standard error with its code; 2 wrong usage (unknown
+Exit codes: 0 it worked; 1 an error, printed to standard error with its code; 2 wrong usage (unknown
 option, malformed argument); 3 DOCTOR found damage; 130 interrupted. Everything runs in this
 process; no Spark is needed. ``--json`` prints machine-readable output everywhere.
 
@@ -52,7 +52,7 @@ def _tell(text: str) -> None:
 
 
 def _tell_traceback() -> None:
-    """An error nobody foresaw: everything that helps to find it, nothing a terminal obeys."""
+    """An unexpected error: everything that helps to find it, without terminal control codes."""
     import traceback
 
     from indextables.cli.output import show
@@ -80,7 +80,7 @@ def _require_utf8(words: Sequence[str]) -> None:
 
 
 def _make_log_lines_printable() -> None:
-    """Python's own way to tell warnings where nobody set up logging."""
+    """Print warnings the way Python does when logging is not configured."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableFormatter())
 

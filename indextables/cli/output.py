@@ -126,7 +126,7 @@ def records(rows: Sequence[dict[str, Any]], most: int) -> str:
 
 
 def wrapped(value: str, width: int, break_words: bool = False) -> list[str]:
-    """The text in lines of that width; a word that is longer stays whole unless told."""
+    """The text in lines of that width; a longer word stays whole unless ``cut`` is set."""
     found = textwrap.wrap(value, width, break_long_words=break_words, break_on_hyphens=False)
     return found or [""]
 

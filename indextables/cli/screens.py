@@ -1,4 +1,4 @@
-"""What a screen leaves out: columns that rarely matter, told by the columns a result has.
+"""What a screen leaves out: columns that rarely matter, chosen by the columns of the result.
 
 Programs get everything with ``--json``, people with ``--wide``. A row that sums the others up is
 shown below them, as a sentence.

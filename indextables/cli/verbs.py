@@ -50,7 +50,7 @@ METAVARS = {"predicate": "PREDICATE", "names": "NAME,...", "size": "SIZE", "plac
 
 
 def run(obj: Context, verb: Verb[Any], path: str | None = None) -> Any:
-    """The rows of a verb; a name is never spelled as SQL and read again."""
+    """The rows of a verb; names are never pasted into SQL text."""
     return as_table(verb, result(obj, verb, path))
 
 

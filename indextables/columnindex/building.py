@@ -2,7 +2,7 @@
 
 A task holds all it needs and is picklable. What it writes is a function of the split, to a path
 that is one too, so a task that runs twice, or at the same time as another, does no harm. Deleted
-rows are in the index like all others: it is about the split, whoever asks it leaves them out.
+rows are in the index like all others: it describes the split, and callers leave those rows out.
 """
 
 from __future__ import annotations

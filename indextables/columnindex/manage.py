@@ -222,7 +222,7 @@ def create_index(
 def rebuild_index(
     log: TransactionLog, column: str, *, run: BuildRunner | None = None
 ) -> list[IndexRow]:
-    """Build the index of a column anew for all splits."""
+    """Rebuild the index of a column for all splits."""
     return index_splits(log, columns=[column], force=True, run=run)
 
 

@@ -1,6 +1,6 @@
 """The index of a merged split, from the indexes of its sources.
 
-The sources are laid end to end, without the rows that were dropped: keys are merged as sorted runs
+The sources are put end to end, without the rows that were dropped: keys are merged as sorted runs
 and rows move by what comes before them. The result is, byte for byte, what reading the rows again
 would give. Where a source has no index of the column, or one of another kind, or one that cannot be
 read, the answer is ``None`` and the index is built from rows.
@@ -64,5 +64,5 @@ def _postings(
         return index.flat()
     except UNREADABLE as error:
         refuse_to_judge(error, path=source.path)
-        LOG.warning("the index of '%s' of %s is built anew: %s", column, source.path, error)
+        LOG.warning("the index of '%s' of %s is rebuilt: %s", column, source.path, error)
         return None

@@ -80,7 +80,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """``*`` any run, ``?`` one character, backslash escapes; laid against whole terms."""
+    """``*`` any run, ``?`` one character, backslash escapes; matched against whole terms."""
 
     field: str
     pattern: str

@@ -11,7 +11,7 @@ TRUE; ``<=> NULL`` is ``IS NULL``; ``NOT (a <=> v)`` is ``a IS NULL OR a != v``.
 
 A cast around the column is looked through where it changes no value (INT to BIGINT, DECIMAL to a
 wider one, DATE to TIMESTAMP), because analysed Catalyst trees are full of them; a cast to DOUBLE
-is turned round: the values whose double compares so are a range.
+is inverted: the values whose double compares so are a range.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class _Target:
 
 
 def _rounding(source: pa.DataType, target: pa.DataType) -> _View | None:
-    """A cast that joins values, yet in a way that can be turned round."""
+    """A cast that joins values, yet in a way that can be inverted."""
     t = pa.types
     if t.is_float64(target) and (t.is_int64(source) or t.is_decimal(source)):
         return _View.DOUBLE
@@ -279,7 +279,7 @@ def _comparison(node: f.Comparison, op: Op, scope: Scope, negated: bool) -> Pred
 def _compare_condition(
     node: f.Expression, op: Op, scalar: Scalar, scope: Scope
 ) -> Predicate | None:
-    """``(condition) = TRUE`` and its kin."""
+    """``(condition) = TRUE`` and similar functions."""
     if isinstance(node, f.Filter) and scalar.kind is Kind.BOOLEAN and op in (Op.EQ, Op.NE):
         return _bind(node, scope, (op is Op.EQ) != scalar.value)
     return None

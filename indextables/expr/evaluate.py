@@ -5,8 +5,9 @@ as the double it is; text and binary compare by their bytes; decimals, dates and
 their physical integers. A NULL value makes a leaf NULL, except for null tests and text searches.
 A field of a NULL struct is NULL.
 
-AND and OR follow Kleene. An ``Undecided`` leaf is computed only for the rows the other legs leave
-open, as Spark's short circuit does, so that a cast never fails on a row another leg had excluded.
+AND and OR follow Kleene. An ``Undecided`` leaf is computed only for the rows the other operands
+leave open, as Spark's short circuit does, so that a cast never fails on a row that another operand
+excluded.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _where_open(
     result: pa.BooleanArray,
     conjunctive: bool,
 ) -> pa.BooleanArray:
-    """Join one more leg, computed only where ``result`` does not decide alone."""
+    """Join one more operand, computed only where ``result`` does not decide alone."""
     join = pc.and_kleene if conjunctive else pc.or_kleene
     open_rows = pc.fill_null(pc.not_equal(result, not conjunctive), True)
     if pc.all(open_rows, min_count=0).as_py():

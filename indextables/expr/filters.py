@@ -316,7 +316,7 @@ class AlwaysFalse(Filter):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TextFilter(Filter):
-    """A search string laid against one column, or against every field (``*``)."""
+    """A search string matched against one column, or against every field (``*``)."""
 
     verb: ClassVar[str] = "indexquery"
     column: Attribute | None

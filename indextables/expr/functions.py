@@ -5,7 +5,7 @@ simple types, arithmetic on integers and doubles, ``lower upper trim length subs
 coalesce nullif abs isnan year month day quarter hour minute second date_trunc to_date``, CASE and
 IF, comparisons of two columns, LIKE, ILIKE, RLIKE. Only what gives Spark's answer in ANSI mode for
 every value is here; everything else has no expression, and a reader without Spark refuses the
-filter. CASE, COALESCE, AND and OR compute a leg only for the rows that reach it.
+filter. CASE, COALESCE, AND and OR compute an operand only for the rows that reach it.
 """
 
 from __future__ import annotations

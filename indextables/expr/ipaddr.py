@@ -1,6 +1,6 @@
 """IP addresses as 128-bit numbers: IPv4 is mapped into IPv6 (``::ffff:a.b.c.d``).
 
-A value of an ip column is an address if it is one in the strict spelling (no leading zeros, no
+A value of an ip column is an address if it is one in the strict notation (no leading zeros, no
 zone); anything else is a value without an address and matches no address query. A query may name
 one address, a CIDR block (``10.0.0.0/8``, host bits are ignored) or trailing wildcards
 (``10.0.*.*``); each is a closed range of numbers.
@@ -40,7 +40,7 @@ def parse_address(text: str) -> int | None:
 
 
 def format_address(number: int) -> str:
-    """The usual spelling of an address: dotted if it is a mapped IPv4 address."""
+    """The usual notation of an address: dotted if it is a mapped IPv4 address."""
     raw = number.to_bytes(16, "big")
     if number >> 32 == _MAPPED >> 32:
         return socket.inet_ntop(socket.AF_INET, raw[12:])

@@ -10,7 +10,7 @@ dotted path below the column (``""`` is the column itself):
 * JSON text that does not parse is one string at the path of the column.
 
 Each scalar has tokens. A string has those of the ``default`` analyzer. A number has one: its plain
-decimal spelling without exponent or trailing zeros, ``-0`` as ``0`` (so 1, 1.0 and 1.00 agree, and
+decimal notation without exponent or trailing zeros, ``-0`` as ``0`` (so 1, 1.0 and 1.00 agree, and
 agree with the token of the string "1"). A bool is ``true`` or ``false``. Dates and timestamps are
 analysed as their ISO text. Binary values have no token.
 
@@ -203,7 +203,7 @@ def _decimal_texts(values: Any) -> pa.Array:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Plain spelling without trailing zeros."""
+    """Plain notation without trailing zeros."""
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")

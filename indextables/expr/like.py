@@ -1,8 +1,8 @@
 """LIKE patterns, taken apart once, when a filter is bound.
 
 LIKE follows Spark: ``%`` is any run of characters, ``_`` is one, and the escape character makes the
-next ``%``, ``_`` or itself plain; before anything else, or at the end, it is an error. Whoever uses
-a pattern gets its segments, so nobody else knows about escapes. The wildcards of a query string are
+next ``%``, ``_`` or itself plain; before anything else, or at the end, it is an error. Callers get
+the segments of a pattern, so no other code knows about escapes. The wildcards of a query string are
 the same in other letters.
 """
 

@@ -10,7 +10,7 @@ doubles. From the span each operator follows without rounding: ``x < 1.5`` is ``
 What converts how:
 
 * a string literal is parsed as the column's type; text that does not parse is an error, as under
-  ANSI mode; a number against a string column casts the column, which nobody can undo: undecided;
+  ANSI mode; a number against a string column casts the column, which cannot be undone: undecided;
 * BIGINT against DOUBLE or FLOAT is compared exactly, also above 2**53, whichever of the two is the
   literal; a decimal literal is rounded to the nearest double, as Spark does;
 * a naive datetime or a timestamp text without zone is read in the session's zone; a DATE against

@@ -1,4 +1,4 @@
-"""Normal form: one spelling for predicates that mean the same rows.
+"""Normal form: one form for all predicates that select the same rows.
 
 Binding promises the rows where a filter is TRUE. Since NOT stands only at leaves, FALSE and NULL
 are interchangeable above them: ``x AND NULL`` is never TRUE, ``x OR NULL`` is ``x``. Within that

@@ -11,10 +11,10 @@ the column's scale for decimals, ``float`` for FLOAT and DOUBLE, ``bool``, ``str
 A NULL literal never reaches a leaf. NaN may: NaN = NaN, and NaN is greater than every number.
 ``-0.0`` equals ``0.0``.
 
-``Undecided`` is a leaf nobody below Spark can decide (a cast, a function, a subquery). It is never
+``Undecided`` is a leaf that only Spark can decide (a cast, a function, a subquery). It is never
 pruned by and always stays in the residual.
 
-Whoever looks at the kind of a node does it with ``match``, names every kind of one of the unions
+Code that looks at the kind of a node does so with ``match``, names every kind of one of the unions
 below and ends with ``assert_never``. A kind that was forgotten then fails mypy and
 ``tests/expr/test_expr_visitors.py``, wherever it was forgotten.
 """
@@ -206,7 +206,7 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A part only a full engine can decide; ``expression`` is kept for whoever can."""
+    """A part only a full engine can decide; ``expression`` is kept for that engine."""
 
     text: str
     references: tuple[str, ...] = ()

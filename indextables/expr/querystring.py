@@ -5,7 +5,7 @@ r"""The search language: text in, query AST out.
   Only upper-case words are operators.
 * ``word`` searches the default fields, ``field:word`` one field, ``field:(a b)`` a group in one
   field. With several default fields each word may be in any of them; a field that cannot hold the
-  word (``abc`` in a number) is passed over, unless no field can.
+  word (``abc`` in a number) is skipped, unless no field can.
 * ``"a phrase"``, ``"a phrase"~2`` with moves, ``"a phr"*`` with the last word a prefix.
 * ``pre*``, ``w?ld*``, ``*tail``, ``word~`` and ``word~2`` (fuzzy, one edit by default),
   ``/regex/``.
@@ -326,7 +326,7 @@ class _Parser:
     def _ask(
         self, target: _Target, start: int, question: Callable[[SearchField], ast.Query]
     ) -> ast.Query:
-        """The question put to each field; fields that cannot answer are passed over."""
+        """The question put to each field; fields that cannot answer are skipped."""
         parts: list[ast.Query] = []
         first: BadLiteralError | None = None
         for one in target.fields:

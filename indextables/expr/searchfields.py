@@ -13,8 +13,8 @@ A literal becomes the AST node its field's kind asks for:
 * JSON: tokens at a path. A path inside a struct has a type and is read by it, any other may hold
   words or numbers, and both are asked for.
 
-A wildcard, fuzzy word or regular expression is laid against whole terms; wildcards and fuzzy words
-are first lower-cased where the analyzer does that.
+A wildcard, fuzzy word or regular expression is matched against whole terms; wildcards and fuzzy
+words are first lower-cased where the analyzer does that.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SearchField:
 
     @property
     def is_text(self) -> bool:
-        """Whether terms are words that patterns can be laid against."""
+        """Whether terms are words that patterns can be matched against."""
         return self.mapping.type == "text" or (self.is_json and self._is_untyped)
 
     @property

@@ -63,7 +63,7 @@ class _Terms(NamedTuple):
     rows: NDArray[np.int64]
 
     def rows_with(self, wanted: Rows, count: int) -> Rows:
-        """Rows with a wanted term; ``wanted`` is laid over ``words``."""
+        """Rows with a wanted term; ``wanted`` is combined with ``words``."""
         found = np.zeros(count, bool)
         found[self.rows[self.owners[wanted[self.codes]]]] = True
         return found
@@ -386,7 +386,7 @@ def _scalar(value: Any, dtype: pa.DataType) -> Scalar:
     if isinstance(value, float):
         return Scalar(Kind.DOUBLE, value)
     if isinstance(value, str):
-        raise PlanningError(f"'{value}' is no physical value of {dtype}")
+        raise PlanningError(f"'{value}' is not a physical value of {dtype}")
     if t.is_date(dtype):
         return Scalar(Kind.DATE, value)
     if t.is_timestamp(dtype):

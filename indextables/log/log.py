@@ -251,7 +251,7 @@ class TransactionLog(XRefMethods):
     def _advance(
         self, table: Hashable, cached: Snapshot, listing: LogListing
     ) -> tuple[Snapshot, int] | None:
-        """The cached snapshot with what is new, ``None`` when it must be read anew."""
+        """The cached snapshot with what is new, ``None`` when it must be read again."""
         if listing.since > cached.version + 1 or not listing.complete:
             listing = list_log(self.store, cached.version + 1)
         run = listing.run_after(cached.version)
@@ -386,7 +386,7 @@ class TransactionLog(XRefMethods):
     def settled(self) -> Snapshot:
         """The newest snapshot, in a state of ours where two programs had made its version.
 
-        Whoever deletes old versions needs it: the rows of one program may be in those alone.
+        Deleting old versions needs it: the rows of one program may be in those alone.
         """
         if self.writable_snapshot().disputed:
             self.checkpoint()
@@ -444,7 +444,7 @@ class TransactionLog(XRefMethods):
         return self.cache.invalidate(self._table_key())
 
     def _table_key(self) -> Hashable:
-        """Names the table in the cache; asked anew by every operation, as tables get replaced."""
+        """Names the table in the cache; asked again by every operation, as tables get replaced."""
         self._key = (self.store.identity, FirstLook(read_first(self.store), LogListing()).token)
         return self._key
 
@@ -476,7 +476,7 @@ def new_metadata(
 
 
 def _partitioning(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
-    """Partition columns spelled as the schema spells them."""
+    """Partition columns in the letter case of the schema."""
     spelled = {name.lower(): name for name in schema.names}
     found = []
     for column in columns:

@@ -2,9 +2,10 @@
 
 Merge-on-write counts the groups MERGE SPLITS would make. A batch is the share of the processors in
 ``batchCpuFraction``, at least one group; ``minBatchesToTrigger`` batches make a merge worth it. It
-runs in one background thread per table unless told otherwise: a write that finds its table being
-merged leaves the rest to that merge, which looks at the newest version in every pass. At exit the
-process waits for running merges up to the timeout; one cut off leaves files for PURGE, no damage.
+runs in one background thread per table unless a setting says otherwise: a write that finds its
+table being merged leaves the rest to that merge, which looks at the newest version in every pass.
+At exit the process waits for running merges up to the timeout; one cut off leaves files for PURGE,
+no damage.
 
 Purge-on-write follows a merge that changed something, or every n-th write of this process to the
 table. Its retentions obey the minimum PURGE obeys.

@@ -1,11 +1,11 @@
-"""DOCTOR: what is wrong with a table, and the command that mends it. Reads only.
+"""DOCTOR: what is wrong with a table, and the command that repairs it. Reads only.
 
 Checks, in order: the log opens; every live split exists with its size; its footer and (when asked)
 every member's checksum are right, and its deletion vector says what the log says; no version was
-made by two programs; files nobody lists; statistics and cross-reference coverage; a state that
-wants compaction. Findings are ``error`` (rows cannot be read), ``warning`` (it costs time or space,
-or a store did not answer) or ``ok``. A machine without descriptors, memory or space cannot judge a
-table: the check then ends in ``MachineError``, without findings.
+made by two programs; files that are not listed; statistics and cross-reference coverage; a state
+that wants compaction. Findings are ``error`` (rows cannot be read), ``warning`` (it costs time or
+space, or a store did not answer) or ``ok``. A machine without descriptors, memory or space cannot
+judge a table: the check then ends in ``MachineError``, without findings.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _contents(log: TransactionLog, add: AddFile, checksums: bool, repair: str) -
 
 
 def _unchecked(log: TransactionLog, add: AddFile, error: Exception) -> Iterator[Finding]:
-    """The store did not answer for one split: that is no news of the split. Else: stop."""
+    """The store did not answer for one split: which proves nothing about it. Otherwise: stop."""
     if not isinstance(error, TransientStorageError):
         refuse_to_judge(error, path=add.path)
         raise error

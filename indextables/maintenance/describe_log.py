@@ -249,5 +249,5 @@ def _text(value: Any) -> str | None:
 
 
 def _moment(ms: int | None) -> int | None:
-    """Microseconds; none for a time that is no date, which nobody could show."""
+    """Microseconds; none for a time that is not a date and cannot be shown."""
     return None if ms is None or moment_of(ms) is None else ms * 1000

@@ -2,7 +2,7 @@
 
 Passes over the newest snapshot until nothing is left to merge. Groups run in batches and each
 batch is one commit: sources out, merged splits in, ``dataChange`` false. A commit that finds a
-source gone (another merge, a drop) throws its groups away and the next pass plans anew. A source
+source gone (another merge, a drop) discards its groups and the next pass plans again. A source
 that cannot be read stays live and is noted as ``mergeskip``; it is tried again after the
 cooldown. A machine that ran short ends the merge and leaves no note: what was merged stays merged.
 Stale cross-references are rebuilt at the end, the log's state is compacted.

@@ -80,7 +80,7 @@ def _commit(
     parameters: Mapping[str, str],
     change: Callable[[Mapping[str, str]], Mapping[str, str]],
 ) -> None:
-    """Change the configuration, that of the newest version whoever wrote it meanwhile."""
+    """Change the configuration of the newest version, even if another writer just made it."""
 
     def actions(snapshot: Snapshot) -> list[Action]:
         metadata = snapshot.metadata

@@ -6,7 +6,7 @@ A file may go only when all of this holds:
   checkpoint nor an add in a remaining version file;
 * if a remaining version removed it, that was longer ago than the retention (ages count from the
   removal, not from the file's time);
-* if nobody ever listed it (an aborted write), its own file time is older than the retention, and
+* if it was never listed (an aborted write), its own file time is older than the retention, and
   so is the oldest version the log still knows: it may have been removed by one that is forgotten,
   at any time before that (so the log's retention should not be shorter than that of the splits);
 * it is a split, a cross-reference, an index file, a file of deletion vectors or a checksum by its

@@ -194,7 +194,7 @@ class RestoreResult(Row):
 
 @dataclass(frozen=True)
 class Finding(Row):
-    """DOCTOR: one thing it saw, and what mends it."""
+    """DOCTOR: one finding, and what repairs it."""
 
     table_path: str
     severity: str

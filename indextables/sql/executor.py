@@ -64,12 +64,12 @@ def catalog_path(spark: Any, name: TableName) -> str:
     """The location of a table the session knows by name."""
     location = _catalog_facts(spark, name).get("Location")
     if location is None:
-        raise MaintenanceError(f"the catalog knows no location of '{name}'")
+        raise MaintenanceError(f"the catalog has no location for '{name}'")
     return location.removeprefix("file:")
 
 
 def is_our_table(spark: Any, name: TableName) -> bool:
-    """Does the session's catalog know this as a table of ours? Spark tells what is wrong with one
+    """Does the session's catalog know this as a table of ours? Spark says what is wrong with one
     that it does not know."""
     try:
         return _catalog_facts(spark, name).get("Provider", "").lower() == "indextables"

@@ -6,7 +6,7 @@ INDEX`` and the like are shared words: they are ours only when the table is a qu
 Spark never accepts one there. ``ALTER TABLE ... TBLPROPERTIES`` is ours for a table of the catalog
 too, if the catalog says that it is one of ours: Spark would change its own notes only.
 
-A mistake is told where the grammar that came furthest could not go on, with all that would have
+A mistake is reported where the grammar that came furthest could not go on, with all that would have
 been understood there.
 """
 

@@ -5,7 +5,7 @@ A store promises:
 * ``put_if_absent`` creates an object only where there is none, atomically: of any number of
   racing writers at most one succeeds, and readers see either nothing or all of the bytes.
   It raises ``ObjectExistsError`` (something is there, *perhaps our own bytes after a lost
-  reply*), ``AmbiguousWriteError`` (nobody knows) or another ``StorageError`` (definitely not
+  reply*), ``AmbiguousWriteError`` (unknown) or another ``StorageError`` (definitely not
   written). Commits never call it directly; they go through ``commit.commit_slot``.
 * ``put`` and ``put_file`` replace atomically: a reader sees the old or the new bytes, never a mix.
 * ``list`` is fresh (no listings cache), sorted by path, and skips work in progress.

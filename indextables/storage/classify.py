@@ -3,7 +3,7 @@
 The libraries disagree: a taken slot is ``FileExistsError`` on one server and ``OSError(22)`` on
 another, a throttled request is ``OSError(16)``, an HTTP status hides in the cause of the cause.
 So the chain is walked for an HTTP status or a known type, nearest first, and mapped to one
-``Verdict``. What nobody recognises is ``UNKNOWN``: for a conditional create that is ambiguous.
+``Verdict``. What is not recognised is ``UNKNOWN``: for a conditional create that is ambiguous.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Verdict(Enum):
     REFUSED = "definitely not done, and asking again will not help"
     MACHINE = "this machine ran out of descriptors, memory or space: perhaps done"
     TRANSIENT = "no answer, or one that may change: perhaps done"
-    UNKNOWN = "an error of a kind nobody foresaw: perhaps done"
+    UNKNOWN = "an unexpected error: perhaps done"
 
 
 _BY_STATUS = {
@@ -124,7 +124,7 @@ def _service_answer(error: BaseException) -> tuple[str, int | None]:
 
 
 def _answer_in_text(text: str) -> tuple[str, int | None]:
-    """obstore tells status and code as text only, and calls every 409 "exists"."""
+    """obstore gives status and code as text only, and calls every 409 "exists"."""
     if "Wanted range starting at" in text:
         return "InvalidRange", None
     status, code = _STATUS_IN_TEXT.search(text), _CODE_IN_TEXT.search(text)

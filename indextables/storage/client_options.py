@@ -1,7 +1,7 @@
-"""Where a store's options come from, and how they are spelled for its client library.
+"""Where a store's options come from, and how its client library names them.
 
 Three sources, the first that names an option wins: ``storage_options`` (the caller, in fsspec's
-own spelling or as ``spark.indextables.*`` keys), configuration (Spark conf), the environment.
+own names or as ``spark.indextables.*`` keys), configuration (Spark conf), the environment.
 Credentials are one unit: the key, secret and session token of one account come from the same
 source, never mixed, because a key of one source with a token of another is refused by the server
 in confusing ways. Key names are compared without case, as Spark lowers them.

@@ -5,15 +5,15 @@ A slot is a path that is created once and never changed; ``put_if_absent`` decid
 the first reply. So after every answer but success the slot is read back:
 
 * it holds our bytes (``is_mine`` finds our commit id)  -> committed;
-* it holds somebody else's                              -> ``CommitConflictError``;
+* it holds another writer's                             -> ``CommitConflictError``;
 * it is empty                                           -> send the same bytes to the same slot.
 
 A slot that was emptied again (old entries are deleted at some point) can be taken by a writer that
-stood still meanwhile, where nobody will ever look. ``overtaken`` is asked after every success
+stood still meanwhile, where no reader will ever look. ``overtaken`` is asked after every success
 whether that happened: then nothing of ours is visible, which is a conflict, unless an earlier try
-may have landed in time, which nobody can tell any more.
+may have landed in time, which can no longer be known.
 
-An empty slot is never passed over: a writer that moved on to the next version would leave a hole
+An empty slot is never skipped: a writer that moved on to the next version would leave a hole
 that hides every later commit from readers. Two endings are kept apart: a definite refusal, when
 no earlier try can still arrive, is ``CommitFailedError`` and the caller may delete its files;
 running out of time is ``CommitStateUnknownError`` and the caller must keep them.

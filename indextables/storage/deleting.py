@@ -18,11 +18,11 @@ Whatever is in doubt stays: a path that is not safe (absolute, ``..``, also behi
 outside of partition values), a path of another kind, a path that is still live. Who deletes
 splits, cross-references or index files has to say what is live (``UNCOMMITTED`` for files of its
 own that no commit named). Live paths are compared loosely (percent signs, case, Unicode
-composition), because a second spelling of a live file is still that file. On a file system no
+composition), because a second name of a live file is still that file. On a file system no
 deletion goes through a symbolic link (see ``LocalStore.delete``).
 
 ``delete`` refuses the whole call when one path is wrong: its callers made the names themselves, so
-that is a mistake of ours. ``sift`` is for verbs that are told names by a log: it says which paths
+that is a mistake of ours. ``sift`` is for verbs that get names from a log: it says which paths
 may go and why the others stay, so that the verb can report them.
 
 Local work folders and caches go through ``remove_file`` and ``remove_tree``, which stay below a
@@ -90,7 +90,7 @@ class Refusal:
 
 
 class Live:
-    """Paths that must stay, in any spelling."""
+    """Paths that must stay, in any letter case or Unicode form."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._keys = {_key(path) for path in paths}

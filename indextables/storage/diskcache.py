@@ -185,7 +185,7 @@ class DiskCache:
         return fetched
 
     def _land(self, key: str, flights: dict[int, _Flight], blocks: dict[int, bytes]) -> None:
-        """End the flights of this thread; a failed one tells the waiting threads to fetch."""
+        """End the flights of this thread; a failed one makes the waiting threads fetch."""
         with self._lock:
             for index, flight in flights.items():
                 if self._flights.get((key, index)) is flight:

@@ -10,7 +10,7 @@ prove that ours is the one. File systems without hard links are refused, because
 there gives both promises.
 
 Hadoop keeps a checksum of each file it writes beside it (``.name.crc``) and refuses bytes that do
-not fit. Whoever replaces or deletes the file takes that checksum along, before the new bytes are
+not fit. Replacing or deleting the file also deletes that checksum, before the new bytes are
 there: without one Hadoop reads the file unchecked, with an old one not at all.
 
 Symbolic links may point anywhere inside the root; one that leads outside is refused.

@@ -1,9 +1,9 @@
 """The condition of the machine, told apart from the condition of the data.
 
 Descriptors, memory, space and time run out, and then good files cannot be opened, read or written.
-Such a failure proves nothing about them: whoever meets it while judging data (is the split damaged,
-does it stay uncovered, is the index to be built anew) must not judge. So there is one list of what
-counts, here, and three ways to use it:
+Such a failure proves nothing about them: code that meets it while judging data (is the split
+damaged, does it stay uncovered, is the index to be rebuilt) must not judge. So there is one list of
+what counts, here, and three ways to use it:
 
 * ``machine_error`` gives the ``MachineError`` behind an exception, if there is one. The whole chain
   is looked at, because libraries wrap what the system said; tantivy only keeps the number, as text.

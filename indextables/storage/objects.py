@@ -356,12 +356,12 @@ def split_uri(uri: str) -> tuple[str, str]:
     authority, _, root = uri.partition("://")[2].partition("/")
     if ":" in authority or "?" in authority:
         raise ConfigError(
-            "the uri holds more than a bucket name before its path",
+            "the URI holds more than a bucket name before its path",
             hint="Pass credentials and endpoints as options, never inside the uri",
         )
     bucket = authority.partition("@")[0]
     if not bucket:
-        raise ConfigError(f"the uri names no bucket: {redact(uri)}")
+        raise ConfigError(f"the URI names no bucket: {redact(uri)}")
     root = root.strip("/")
     return bucket, safe_path(root) if root else ""
 
@@ -382,7 +382,7 @@ def _create_failure(verdict: Verdict, text: str, where: str) -> StorageError:
     if verdict is Verdict.EXISTS:
         return ObjectExistsError("an object is already there", path=where)
     if verdict in (Verdict.TRANSIENT, Verdict.UNKNOWN, Verdict.MACHINE):
-        return AmbiguousWriteError(f"nobody knows whether it was created: {text}", path=where)
+        return AmbiguousWriteError(f"it is unknown whether it was created: {text}", path=where)
     return StorageError(f"cannot create: {text}", path=where, hint=_hint(verdict))
 
 

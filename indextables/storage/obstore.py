@@ -1,9 +1,9 @@
 """S3 and Azure through obstore, the client that starts quickly and costs little.
 
-obstore is the ``object_store`` crate with a Python skin: it is loaded in milliseconds where s3fs
-needs tenths of a second, and a request costs a fifth of the processor time. Its promises are those
-of the other clients, and so are its tests. Its own retries are off; a conditional create is one
-``Put`` with ``If-None-Match: *``. ``choosing`` says when it is used.
+obstore is the ``object_store`` crate with a Python interface: it is loaded in milliseconds where
+s3fs needs tenths of a second, and a request costs a fifth of the processor time. Its promises are
+those of the other clients, and so are its tests. Its own retries are off; a conditional create is
+one ``Put`` with ``If-None-Match: *``. ``choosing`` says when it is used.
 
 Three things it cannot do are left to the fsspec client of the same service (``plain``):
 

@@ -3,7 +3,7 @@
 Paths come from callers and from log files that anybody may have written, so they are checked in
 one place before they reach a file system or a URL. A safe path is relative, ``/`` separated,
 has no empty, ``.`` or ``..`` segment, no scheme, no NUL and encodes as UTF-8. Everything else is
-``UnsafePathError``: a path is refused, never repaired, so two spellings cannot name one object.
+``UnsafePathError``: a path is refused, never repaired, so two paths cannot name one object.
 
 Names that start with ``.`` and end with ``.tmp`` are work in progress (or what a crash left of
 it): listings skip them.

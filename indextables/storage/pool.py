@@ -10,8 +10,8 @@ A call made inside a thread of the pool runs its parts one after another: thread
 wait for the pool, so it cannot be locked by itself. Parts of one object are read side by side all
 the same, by the event loop of the client (``objects``).
 
-A forked child starts with a pool of its own. Nothing runs on after an answer: whoever leaves early
-cancels what has not started and waits for what has.
+A forked child starts with a pool of its own. Nothing runs on after an answer: a caller that leaves
+early cancels what has not started and waits for what has.
 """
 
 from __future__ import annotations

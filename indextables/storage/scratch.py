@@ -1,4 +1,4 @@
-"""Folders for work in progress, and what to say when there is no room for one."""
+"""Folders for work in progress, and what to say when there is no space for one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def scratch_folder(purpose: str, parent: str | None = None, setting: str = TMPDI
 
 @contextlib.contextmanager
 def in_scratch(folder: str, setting: str = TMPDIR) -> Iterator[None]:
-    """Work in a folder: what the machine lacks is told with the folder's name."""
+    """Work in a folder: errors of the machine name the folder."""
     with explained(folder=folder, setting=setting):
         yield
 

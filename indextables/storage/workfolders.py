@@ -3,14 +3,14 @@
 A process has one base folder in each parent it works in (the system's temporary folder, or the one
 a setting names), and gives out folders inside it. A base folder goes when its last folder goes, and
 at exit. A process that is killed leaves it behind; the next one that works in the same parent
-sweeps it.
+removes it.
 
-Whether a base folder's owner lives is told by a lock, never by a process id: ids are reused, and
+Whether a base folder's owner lives is known from a lock, never by a process id: ids are reused, and
 one that is unknown here may be alive in another container that shares the disk. The owner holds
 ``flock`` on the file ``lock`` in it, which ends with the process, however it ends. The lock is
 taken before the file gets its name, so a base folder either has a lock that is held, or is being
-made at this moment, or is left over. One without a lock is swept after a day. Where the file system
-cannot lock, the file is named ``unlocked`` instead and the folder is never swept.
+made at this moment, or is left over. One without a lock is removed after a day. Where the file
+system cannot lock, the file is named ``unlocked`` instead and the folder is never removed.
 
 A forked child gives up its parent's folders without touching them.
 """

@@ -87,7 +87,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _check_text(array: Any, field: pa.Field) -> None:
-    """Arrow believes whoever filled its buffers; bytes that are no UTF-8 must not be committed."""
+    """Arrow does not check its buffers; bytes that are not UTF-8 must not be committed."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:

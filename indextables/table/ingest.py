@@ -4,7 +4,7 @@
 looks at the files again and again and commits the complete lines that were added. How far a file
 has been read is kept in the table itself, by the commit that brings its rows (a ``txn`` action
 named after the file), so a run that is killed and started again neither repeats nor loses a line.
-A file that became shorter was begun anew: it is read from its start, as the next of its name.
+A file that became shorter was started again: it is read from its start, as the next of its name.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Ingest:
         )
 
     def _text(self, schema: pa.Schema) -> Iterable[str]:
-        """Columns to tokenise: as told; lines of text are there to be searched."""
+        """Columns to tokenise: as asked for; lines of text are there to be searched."""
         return self.text or ([LINE] if schema.names == [LINE] else ())
 
     def _write(

@@ -76,7 +76,7 @@ class Table(Verbs):
 
     @cached_property
     def xref_router(self) -> KeyMapRouter | XRefQueryRouter | None:
-        """Whoever routes queries past splits without their terms; none where nothing tells."""
+        """Routes queries past splits that lack their terms; none without such an index."""
         return router_of(self.store, self.snapshot, self.config)
 
     @property

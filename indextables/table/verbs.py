@@ -83,7 +83,7 @@ class Verbs:
         return invoke(indexes.DropIndex(column), Target.of(self.log))[0]
 
     def rebuild_index(self, column: str, spark: Any = None) -> list[IndexRow]:
-        """Build the index of a column anew for all splits."""
+        """Rebuild the index of a column for all splits."""
         return self.index_splits(columns=[column], force=True, spark=spark)
 
     def define_index(self, column: str) -> DefineIndex:

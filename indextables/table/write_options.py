@@ -1,6 +1,6 @@
 """What the user said about a write, from keywords and settings alike.
 
-The indexing settings have two spellings each, by column (``indexing.typemap.message = text``) and
+The indexing settings have two forms each, by column (``indexing.typemap.message = text``) and
 by kind (``indexing.typemap.text = message,title``); both may be mixed. Keywords win.
 """
 
@@ -56,7 +56,7 @@ def _names(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _by_column(family: Mapping[str, Any], kinds: tuple[str, ...]) -> dict[str, str]:
-    """Column to kind, from either spelling."""
+    """Column to kind, from either form."""
     found: dict[str, str] = {}
     for key, value in family.items():
         if key.lower() in kinds:

@@ -92,7 +92,7 @@ class DescribeStorageStats(Verb["describe.Fetched"]):
 
 @verb
 class Doctor(Verb["list[rows.Finding]"]):
-    """Look for damage; each finding names the command that mends it."""
+    """Look for damage; each finding names the command that repairs it."""
 
     SQL = "DOCTOR [INDEXTABLES] {table}"
     CLI = METHOD = "doctor"

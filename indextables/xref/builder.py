@@ -1,11 +1,12 @@
-"""Building cross-references: plan, gather filters, write, commit; again if somebody was faster.
+"""Building cross-references: plan, gather filters, write, commit; again if another writer was
+faster.
 
 Each planned cross-reference is gathered, written and committed by itself, so memory holds the
 filters of one at a time. Where those would take more than the build may have
 (``xref.build.heapSize``), what is there so far becomes a cross-reference and the rest another. The
 file is made in a work folder (``xref.build.tempDirectoryPath``) and uploaded from there. The commit
 re-checks on the newest snapshot: when another builder covered the same splits meanwhile, ours is
-dropped and the plan is made anew, at most a few times.
+dropped and planning starts again, at most a few times.
 """
 
 from __future__ import annotations

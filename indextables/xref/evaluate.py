@@ -5,15 +5,15 @@ A filter of a split answers for one key: certainly absent, or perhaps present. F
 * ``NOT_PRESENT``: no row of the split can match. Only this prunes.
 * ``POSSIBLY_PRESENT``: the keys asked for may be there.
 * ``EXISTS``: the filter cannot decide (a range, a pattern, a NULL test, a negation, a cast, a
-  column it was not built with, a value that cannot be spelled exactly as the index spells it).
+  column it was not built with, a value that cannot be written exactly as in the index).
 
 A conjunction is absent when one part is; a disjunction when all parts are, so one undecidable part
 keeps it. ``should`` beside ``must`` is optional and never prunes unless a number is demanded.
 Negations never prune. ``unevaluated`` reports that some part, at any depth, was not decided.
 
-A question is worded once for a mapping: its columns resolved, its values spelled and hashed. The
-wording then runs over the filters of every cross-reference with that mapping. All splits of one
-are judged at once: a verdict is an array, a key is one probe.
+A question is worded once for a mapping: its columns resolved, its values written as keys and
+hashed. The wording then runs over the filters of every cross-reference with that mapping. All
+splits of one are judged at once: a verdict is an array, a key is one probe.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Stale means that a source split is gone. Rules, in order:
 
 1. Forced: every cross-reference in scope is rebuilt from the splits it may cover.
-2. Stale, and rebuilding on source changes: its surviving splits join those nobody covers.
-3. Uncovered splits join the fullest cross-reference that still has room for all of them; if none
-   has, they get cross-references of their own, at most ``max_source_splits`` each. Room is a
+2. Stale, and rebuilding on source changes: its surviving splits join those that are not covered.
+3. Uncovered splits join the fullest cross-reference that can still take all of them; if none
+   has, they get cross-references of their own, at most ``max_source_splits`` each. Capacity is a
    matter of splits and of bytes.
 
 Splits are told apart by their numbers in the snapshot; only those that are to be covered become
@@ -126,7 +126,7 @@ def evaluate_xref_rebuild(
 def _waiting(
     live: LiveSplits, kept: list[_Known], redo: list[_Known], scope: frozenset[str] | None
 ) -> NDArray[np.int64]:
-    """The splits to cover: first those of cross-references that go, then those nobody covers."""
+    """The splits to cover: first those of cross-references that go, then those without one."""
     free = np.ones(live.num_files, np.bool_)
     for one in kept:
         free[one.live] = False

@@ -14,8 +14,8 @@ hundred kilobytes could take all memory. To repeat 258 bytes from more than some
 stream needs about 15 bits, which is a ratio of 140; repeats from nearer by are shorter than an
 action, and actions differ at least in their paths. Real logs therefore stay below that, whatever
 their schema. A file may hold ``TEXT_RATIO`` times its size, and small files, where a ratio says
-little, ``TEXT_FLOOR`` bytes in any case. Lines are decoded one at a time, and lines of kinds nobody
-knows stay text.
+little, ``TEXT_FLOOR`` bytes in any case. Lines are decoded one at a time, and lines of unknown
+kinds knows stay text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How one field of an action is spelled in JSON, and what it may hold.
+"""How one field of an action is written in JSON, and what it may hold.
 
 Reading is lenient where the protocol is: a field that is absent or ``null`` takes its default,
-a field nobody knows is kept as text (in actions) or ignored, statistics written as numbers become
+an unknown field is kept as text (in actions) or ignored, statistics written as numbers become
 text. Everything else is checked: a value of the wrong type is ``CorruptFileError`` that names the
 field, what was expected and what was found. Writing leaves absent optionals out, except where the
 protocol's own tables spell them as ``null``.

@@ -3,7 +3,7 @@
 When entries are written, a mapping that stands inline in an entry (writers that do not share
 mappings) moves to the registry and the entry gets a reference. When a table uses more than
 ``state.schema.renormalizeThreshold`` distinct references, they are recomputed: older writers hashed
-mappings as they were spelled, so one mapping may have several. Both work on distinct values, not on
+mappings as they were written, so one mapping may have several. Both work on distinct values, not on
 entries.
 """
 

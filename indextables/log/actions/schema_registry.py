@@ -66,7 +66,7 @@ def reference_of(text: str) -> str:
 def registry_of(configuration: Mapping[str, str]) -> dict[str, str]:
     """Mappings by reference, out of a table's configuration or a state's own registry.
 
-    Both spellings of the keys are read: bare references, and references with the prefix.
+    Both forms of the keys are read: bare references, and references with the prefix.
     """
     return {
         key.removeprefix(REGISTRY_PREFIX): text

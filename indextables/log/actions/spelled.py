@@ -1,8 +1,8 @@
-"""What every action has in common: a table of JSON fields, and room for what is not in it.
+"""What every action has in common: a table of JSON fields, and a place for what is not in it.
 
 A newer writer may add fields to an action and kinds of actions to the log. Where they change what
 a table means, its protocol says so and we refuse it; all others are harmless to a reader but must
-not be lost by a writer. So the fields nobody here knows are kept as JSON text beside the known
+not be lost by a writer. So unknown fields are kept as JSON text beside the known
 ones and written back with them, and lines of unknown kinds are kept as they stood. Text is cheap:
 a parsed object of a few bytes takes hundreds.
 """
@@ -67,7 +67,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class UnknownActions:
-    """Lines of kinds nobody here knows, in order, one after another in one text."""
+    """Lines of unknown kinds, in order, one after another in one text."""
 
     text: str
 
@@ -88,7 +88,7 @@ class UnknownActions:
     def after(self, earlier: str) -> str:
         """The lines of ``earlier`` followed by these; of equal lines the last stays.
 
-        Nobody here knows which line replaces which, but the same line twice says nothing new, and
+        It is unknown which line replaces which, but the same line twice says nothing new, and
         a writer that repeats itself in every version must not make the log grow without end.
         """
         if not earlier:

@@ -1,4 +1,4 @@
-"""The actions of the log: typed, immutable, spelled exactly as the protocol spells them.
+"""The actions of the log: typed, immutable, written exactly as the protocol says.
 
 Every line of a version file is an object with one key, the kind of action; ``parse_action`` turns
 it into one of the classes here. Newer writers may add kinds and fields: a reader goes past them,
@@ -224,7 +224,7 @@ class RemoveFile(Spelled):
     size: int | None = None
     tags: Mapping[str, str] | None = None
     deletion_vector: DeletionVector | None = None
-    """The vector that the split had for whoever decided to remove it."""
+    """The vector that the split had when its removal was decided."""
 
     KEY: ClassVar[str] = "remove"
     FIELDS: ClassVar[tuple[Field, ...]] = (

@@ -1,6 +1,6 @@
 """The descriptor of a deletion vector: which rows of a split are gone, and where that is written.
 
-It is spelled as Delta spells it. ``i`` holds the vector itself, in base 85; ``u`` names a file of
+It is written as in Delta. ``i`` holds the vector itself, in base 85; ``u`` names a file of
 the table by the UUID in its name (after an optional folder) and the place inside it; ``p`` names a
 file anywhere, which a log of ours may not. ``cardinality`` is the number of rows that are gone; the
 row count of the split stays what it was when the split was written.

@@ -258,7 +258,7 @@ class _Compiler:
 
 
 def strange_fields(program: Program) -> list[str]:
-    """Top-level fields that nobody here knows."""
+    """Unknown top-level fields."""
     _, first, count = program.nodes[0]
     names = (program.names[k] for k in range(first, first + count))
     return [name for name in names if name and name not in FIELD_BY_NAME]

@@ -1,8 +1,8 @@
 """Checkpoints of either format: choosing one, writing one, loading one.
 
 The table's protocol and ``state.format`` choose: Avro state from protocol 4 on, else JSON. A
-checkpoint is written after the commit it describes and is only a shortcut, so whoever fails to
-write it has lost nothing.
+checkpoint is written after the commit it describes and is only a shortcut, so a writer that fails
+to write it has lost nothing.
 
 States of older writers may not carry the table's metadata or protocol. Then these come from the
 files below: the newest earlier version or state that has them, at last version 0. A protocol is
@@ -42,7 +42,7 @@ _BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint that is there now; ``created`` tells whether this call wrote it."""
+    """A checkpoint that is there now; ``created`` says whether this call wrote it."""
 
     version: int
     format: str

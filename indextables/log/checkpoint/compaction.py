@@ -1,11 +1,11 @@
-"""When a state keeps its manifests, and when it writes them anew.
+"""When a state keeps its manifests, and when it rewrites them.
 
 An incremental state keeps every manifest of its base, adds one for the new files and lists the
 dead entries as tombstones. That is cheap to write and slowly grows dear to read, so:
 
 * **full** compaction, when asked for (``force``), when nothing below is live, when one step hid
   more than ``largeRemoveThreshold`` files, or when selective compaction could keep less than a
-  tenth of the entries: all live entries are written anew, sorted by partition values, so that
+  tenth of the entries: all live entries are rewritten, sorted by partition values, so that
   manifest bounds are narrow;
 * **selective** compaction, when dead entries exceed ``tombstoneThreshold`` of the live ones or
   manifests exceed ``maxManifests``: manifests with too many dead entries, and small ones, are

@@ -1,9 +1,9 @@
 """Writing manifests: the live files of some segments become Avro files of file entries.
 
-Files are encoded from columns, row by row, without building objects. When everything is written
-anew they are sorted by partition values first (numbers as numbers), so that each manifest covers
-few partitions. Otherwise segments are taken a manifest's worth at a time, so that memory stays
-bounded by one manifest.
+Files are encoded from columns, row by row, without building objects. When everything is
+rewritten, they are sorted by partition values first (numbers as numbers), so that each manifest
+covers few partitions. Otherwise segments are taken a manifest's worth at a time, so that memory
+stays bounded by one manifest.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _source(loose: FileColumns, name: str, optional: bool) -> Source:
 
 
 def _whole(loose: FileColumns, name: str) -> Int64s:
-    """A required number; what nobody recorded gets the nearest thing known."""
+    """A required number; one that was not recorded gets the nearest known value."""
     values = loose.int_column(name)
     if not (values == UNKNOWN).any():
         return values

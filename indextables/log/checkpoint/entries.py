@@ -53,7 +53,7 @@ def _segment(program: Program, group: BlockGroup, root: str) -> PackedSegment:
     return segment
 
 
-# -- fields nobody knows ------------------------------------------------------------------------
+# -- unknown fields -----------------------------------------------------------------------------
 
 
 def _keep_strange(

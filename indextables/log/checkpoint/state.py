@@ -7,7 +7,7 @@ in ``manifests/`` and are shared by the states that need them.
 What we write is always self-contained: metadata, protocol and every live action besides files are
 inside, counts and sizes are exact, tombstones are exactly the dead entries of the manifests that
 are kept. A state is only a shortcut: it is written after the commit it describes, with
-``put_if_absent``; whoever comes second finds the same state and is content.
+``put_if_absent``; the second writer finds the same state and stops.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _broken(error: CorruptFileError, path: str, version: int | None) -> CorruptF
 
 
 def decode_state(data: bytes, folder: str) -> StateManifest:
-    """A state manifest from the bytes of either spelling."""
+    """A state manifest from its bytes, in Avro or JSON."""
     fingerprint = hashlib.sha256(data).hexdigest()
     record = _avro_record(data) if data[:4] == b"Obj\x01" else _json_record(data)
     return StateManifest.from_record(record, folder, fingerprint)
@@ -349,7 +349,7 @@ def _state_of(
 
 
 def encode_state(state: StateManifest, extras: str | None, config: Config, as_json: bool) -> bytes:
-    """The bytes of a state manifest in either spelling."""
+    """The bytes of a state manifest, in Avro or JSON."""
     record = state.to_record(extras)
     if as_json:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()

@@ -10,10 +10,10 @@ unless one of these is true, and the error names which:
 * concurrent add       a file was added that may hold rows it asked for, or any file when it read
                        the whole table or the schema is another now; files that only rearrange
                        rows (``dataChange=false``) do not count, and files that only lose some
-                       count for nobody but who read the whole table;
+                       count only for those that read the whole table;
 * metadata changed     schema, partitioning or configuration changed, and it read or writes them;
                        the schema registry does not count, it only grows;
-* protocol changed     it sets the protocol itself and somebody else did too;
+* protocol changed     it sets the protocol itself and another commit did too;
 * partitioning changed its new files do not have the table's partition columns any more;
 * cross-reference gone, index taken, index gone: the same for the things beside files.
 
@@ -102,7 +102,7 @@ def _check_removed_files(reads: ReadSet, actions: Sequence[Action], latest: Snap
 def _check_vectors(
     removed: Sequence[RemoveFile], now: Sequence[DeletionVector | None], version: int
 ) -> None:
-    """Whoever removes a split must have known which of its rows were gone."""
+    """A commit that removes a split must have known which of its rows were gone."""
     for action, vector in zip(removed, now, strict=True):
         known = action.deletion_vector
         if vector is not None and (known is None or known.unique_id != vector.unique_id):

@@ -1,6 +1,6 @@
 """What follows a commit may not make it look failed.
 
-Once its version is in the log a commit stands. Caches are told, a checkpoint may be due, then
+Once its version is in the log a commit stands. Caches are updated, a checkpoint may be due, then
 cross-references, a merge, a purge. A caller that sees an exception out of a write runs it again,
 and then the rows are there twice. So every step after a commit runs behind ``follow_up``:
 

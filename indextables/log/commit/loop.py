@@ -74,7 +74,7 @@ class CommitTarget(Interface):
         ...
 
     def committed(self, snapshot: Snapshot, change: VersionActions) -> None:
-        """Told once a version of ours is in the log."""
+        """Called once a version of ours is in the log."""
         ...
 
 

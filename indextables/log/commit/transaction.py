@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FileTest: TypeAlias = "Callable[[Snapshot, Sequence[AddFile]], Sequence[AddFile]]"
 """Of some files of a table, those that may hold a row that was asked for. The log cannot prune, so
-whoever can hands this in; it may only keep too much."""
+callers that can decide pass this; it may only keep too much."""
 ActionSource: TypeAlias = "Sequence[Action] | Callable[[Snapshot], Iterable[Action]]"
 
 

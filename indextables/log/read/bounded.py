@@ -1,9 +1,9 @@
 """Reading files of the log, each within ``checkpoint.read.timeoutSeconds``.
 
-A store that hangs must not hang whoever opens a table. The wait for one answer is bounded by the
-client (``storage.timeoutSeconds``, once per try); this bounds all tries of one file together. Files
-that are read side by side share a turn, so a list of them has as many turns as it takes. What did
-not come in time is ``TransientStorageError``: it says nothing about the file, and no older
+A store that hangs must not hang a program that opens a table. The wait for one answer is bounded by
+the client (``storage.timeoutSeconds``, once per try); this bounds all tries of one file together.
+Files that are read side by side share a turn, so a list of them has as many turns as it takes. What
+did not come in time is ``TransientStorageError``: it says nothing about the file, and no older
 checkpoint is taken in its place.
 
 Only remote stores are bounded. The read that was given up ends in a thread of its own, which keeps

@@ -100,7 +100,7 @@ SHARED = LogCache()
 
 
 def snapshot_ttl_s(config: Config) -> float:
-    """How long a snapshot may be advanced before it is read anew."""
+    """How long a snapshot may be advanced before it is read again."""
     return _ttl_s(config, "transaction.cache.snapshot.ttl.ms")
 
 

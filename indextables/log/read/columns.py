@@ -2,13 +2,13 @@
 
 A snapshot is a list of *segments*, runs of file entries that never change. A segment gives each
 field of its entries as a column; the snapshot hides dead entries behind a mask and joins segments
-when somebody asks for a whole column. Two kinds exist behind one face: ``PackedSegment`` (from
+when a whole column is asked for. There are two kinds with one interface: ``PackedSegment`` (from
 Avro manifests, a few dozen bytes an entry) and ``RowSegment`` here (typed actions of the newest
 versions).
 
 In integer columns ``UNKNOWN`` (-1) stands for an absent value; no field can hold a negative
 number that means anything. Maps (partition values, minimum, maximum, tags) are one text column
-per key. ``present`` tells an absent map from an empty one.
+per key. ``present`` distinguishes an absent map from an empty one.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 We commit a version by creating its file; JVM IndexTables 0.5 commits one by creating its state
 folder and looks at no version file after the first. Each sees its own slot free, so both can make
 version 5: ``...005.json`` with our files and ``state-v...005`` with theirs. A reader that starts at
-the state never sees our rows, and nobody notices.
+the state never sees our rows, and no error says so.
 
 A state of ours is made of the versions below it and cannot disagree with them. So only a state of
 another program (one without our ``extras``) is compared with the version file of its number: when
 files that the version adds are not in the state (or files it removes still are), the state was
-made by somebody who did not know the version, and the same is asked of the version before it. A
+made by a program that did not know the version, and the same is asked of the version before it. A
 later state of theirs grew out of such a state and lacks the same files, also where its own number
 has no version file.
 

@@ -27,7 +27,7 @@ _BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One version. Counts are ``None`` where only a state tells of it."""
+    """One version. Counts are ``None`` where only a state mentions it."""
 
     version: int
     timestamp: int

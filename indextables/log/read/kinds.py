@@ -7,7 +7,7 @@ and no match for any filter. Its protocol is the one of ordinary tables, so the 
 keep anybody away; this module does.
 
 ``kind_of`` names the kind and ``READABLE`` lists the kinds that can be read: who teaches this
-release another kind adds it there. What nobody knows is refused, never read as if it were known.
+release another kind adds it there. An unknown kind is refused, never read as if it were known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COMPANION_TEXTS = ("companionFastFieldMode",)
 
 
 def kind_of(snapshot: Snapshot) -> str:
-    """``ordinary``, ``companion``, or the name of a format nobody here knows."""
+    """``ordinary``, ``companion``, or the name of an unknown format."""
     metadata = snapshot.metadata
     if metadata.format_provider.lower() not in _PROVIDERS:
         return metadata.format_provider

@@ -11,7 +11,7 @@ A ledger is immutable; ``applied`` gives the next one. The rules:
 * a skip lives until its split is added again or removed; a later skip of the same split replaces
   the earlier one;
 * of an application's transactions only the latest version counts;
-* lines of kinds nobody here knows all stay, in order.
+* lines of unknown kinds all stay, in order.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class _Draft:
 
 
 def ledger_to_json(ledger: Ledger) -> str:
-    """What a state's own fields have no room for, as one JSON text of action lines."""
+    """What has no field of its own in a state, as one JSON text of action lines."""
     heads: list[Action] = [] if ledger.protocol is None else [ledger.protocol]
     lines = (line for a in [*heads, *ledger.extra_actions()] for line in a.json_lines())
     return f"[{','.join(lines)}]"

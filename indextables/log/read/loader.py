@@ -4,13 +4,13 @@ The newest version is decided by the listing, never by the hint. A load starts f
 checkpoint that can be read (Avro state or JSON) and applies the version files that follow it
 without a gap; a gap ends the table there. Files below the checkpoint are not looked at.
 
-A checkpoint that cannot be read is passed over for an older one, or for the versions from 0 on,
+A checkpoint that cannot be read gives way to an older one, or for the versions from 0 on,
 but only if that still reaches as far as the broken checkpoint did. Otherwise its content exists
 nowhere else, and the load fails with its error: an older table is never served as the newest.
 
 A version file or a checkpoint that was listed and is gone when read was cleaned away meanwhile; the
 load starts again with a fresh listing. A checkpoint that is gone is no reason to serve an older
-version. Where the fresh listing is the same, nobody is cleaning up: an interrupted deletion left a
+version. Where the fresh listing is the same, no clean-up is running: an interrupted deletion left a
 part of a state. The version that was asked for is then gone; a newest version is damaged.
 
 On an object store a load is two or three round trips. The first look asks for version 0 (which
@@ -69,14 +69,14 @@ class Start(NamedTuple):
 
 
 class FirstLook(NamedTuple):
-    """What one round trip tells: version 0, if it is there, and a listing."""
+    """What one round trip says: version 0, if it is there, and a listing."""
 
     first: bytes | None
     listing: LogListing
 
     @property
     def token(self) -> str:
-        """What tells this table from another one made at the same place: its first version."""
+        """What distinguishes this table from another one at the same place: its first version."""
         return "no version 0" if self.first is None else hashlib.sha256(self.first).hexdigest()
 
     def is_of(self, snapshot: Snapshot) -> bool:
@@ -200,7 +200,7 @@ def _read_ahead(
 ) -> list[VersionActions]:
     """The versions after the newest checkpoint, read while that one is; none without one.
 
-    Nobody needs them if the checkpoint turns out to be broken, so a failure is left to whoever
+    They are not needed if the checkpoint turns out to be broken, so a failure is left to code that
     reads them again.
     """
     known = [v for v in (*listing.states, *listing.checkpoints) if v <= last]

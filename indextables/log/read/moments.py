@@ -2,7 +2,7 @@
 
 A commit is dated ``max(now, previous + 1)``, so the times of a log grow strictly whatever the
 clocks of its writers say, and a moment always names one version. The price is that one writer with
-a clock years ahead dates every later version ahead too. Nobody can undo that in the log, so it is
+a clock years ahead dates every later version ahead too. That cannot be undone in the log, so it is
 said: a writer logs a warning when the version it follows lies in its future by more than
 ``TOLERANCE_MS``, and so does a reader who asks for a moment that leaves such versions out.
 

@@ -1,9 +1,9 @@
 """File entries in a few dozen bytes each.
 
 Integers are stored as their least value and the narrowest differences from it; a constant column
-takes no room. Texts are stored as skeletons, codes and slots (see ``native._textpack``), or, when
+takes no space. Texts are stored as skeletons, codes and slots (see ``native._textpack``), or, when
 they share too little, as they are. Absent values are a bitmap, left out when nothing is absent.
-Columns become whole arrays only when somebody asks for them.
+Columns become whole arrays only when they are asked for.
 
 Look-up by path goes through sorted hashes; a hit is always compared with the path itself.
 """
@@ -217,7 +217,7 @@ def render(skeleton: bytes, slots: Sequence[int]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PackedMap:
-    """One text column per key; ``present`` tells absent maps from empty ones."""
+    """One text column per key; ``present`` distinguishes absent maps from empty ones."""
 
     present: PackedInts | None
     columns: Mapping[str, PackedText]

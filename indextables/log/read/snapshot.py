@@ -58,7 +58,7 @@ class VersionActions(NamedTuple):
 
 
 class SnapshotSource(Interface):
-    """Whoever can give the newest snapshot: the log."""
+    """What gives the newest snapshot: the log."""
 
     def snapshot(self) -> Snapshot: ...
 
@@ -218,7 +218,7 @@ class Snapshot(FileColumns):
 
     @lazily
     def table_mapping(self) -> DocMapping | None:
-        """All fields of all live splits' mappings; of two spellings the later file's wins.
+        """All fields of all live splits' mappings; of two definitions the later file's wins.
 
         Columns that no split has are mapped as the table's configuration says. Fields have their
         names in files; those of dropped columns are left out.

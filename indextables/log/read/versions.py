@@ -82,7 +82,7 @@ def state_dir(version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartFile:
-    """A part of a multi-part checkpoint, as its name tells."""
+    """A part of a multi-part checkpoint, read from its name."""
 
     version: int
     checkpoint_id: str

@@ -1,4 +1,4 @@
-"""Deleting log files that nobody needs, and only those.
+"""Deleting log files that are no longer needed, and only those.
 
 A version file is deleted when all of these hold:
 
@@ -163,7 +163,7 @@ def _deletable_parts(
 
 
 def _listed_parts(store: Store, version: int, listing: LogListing) -> set[str] | None:
-    """Names the checkpoint of a version lists; ``None`` when that cannot be told."""
+    """Names the checkpoint of a version lists; ``None`` when that is unknown."""
     if version not in listing.checkpoints:
         return set()
     path = checkpoint_path(version)

@@ -8,8 +8,9 @@ Three questions are asked of a file, and each is answered here:
 * **Does a version need it that can still be read?** ``Needed`` holds what those versions list.
   Paths are compared loosely, as ``deleting.Live`` does.
 * **Since when is it not needed?** A file that a version removed: since then, but no longer than the
-  file has been there, whatever the log says. A file nobody ever listed: since it was written, and
-  since the oldest version the log still knows, because one that is forgotten may have removed it.
+  file has been there, whatever the log says. A file that was never listed: since it was written,
+  and since the oldest version the log still knows, because one that is forgotten may have removed
+  it.
 
 Files of a commit that lost its race were never listed; ``discard`` deletes them at once, but looks
 at the newest version first.

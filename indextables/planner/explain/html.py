@@ -147,7 +147,7 @@ def _splits(plan: Plan) -> str:
     return (
         "<h2>Splits</h2><input type='search' aria-label='Search splits' "
         "placeholder='Search by path, partition or outcome, for example: dropped xref'>"
-        "<p class='soft told' aria-live='polite'></p>"
+        "<p class='soft shown' aria-live='polite'></p>"
         "<table><thead><tr><th>path</th><th class='n'>rows</th>"
         "<th class='n'>size</th><th>outcome</th></tr></thead>"
         f"<tbody class='splits'>{''.join(kept)}{''.join(gone)}</tbody></table>{note}"

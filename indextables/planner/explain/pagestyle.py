@@ -80,7 +80,7 @@ body>.itplan{margin:0 auto;padding:2rem 1.5rem 4rem}
 
 SCRIPT = """
 (function(){
-  var box=document.querySelector('.itplan input'),told=document.querySelector('.itplan .told');
+  var box=document.querySelector('.itplan input'),note=document.querySelector('.itplan .shown');
   var rows=[].slice.call(document.querySelectorAll('.itplan tbody.splits tr'));
   var texts=rows.map(function(r){return r.textContent.toLowerCase();});
   function show(){
@@ -88,7 +88,7 @@ SCRIPT = """
     rows.forEach(function(r,k){
       r.hidden=!words.every(function(w){return texts[k].indexOf(w)>=0;});
       if(!r.hidden)shown++;});
-    told.textContent=shown.toLocaleString('en')+' of '+rows.length.toLocaleString('en')+' shown';
+    note.textContent=shown.toLocaleString('en')+' of '+rows.length.toLocaleString('en')+' shown';
   }
   box.addEventListener('input',show);
   show();

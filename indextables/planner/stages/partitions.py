@@ -177,7 +177,7 @@ def partition_table(column: PartitionColumn, leaf: ColumnTest) -> Verdicts:
 
 
 def _match_each(column: PartitionColumn, leaf: StringMatch | Like) -> Verdicts:
-    """Patterns without an order are laid against each distinct value."""
+    """Patterns without an order are tested against each distinct value."""
     values = pa.record_batch({leaf.column.root: pa.array(column.texts, pa.string())})
     table: Verdicts = np.full(len(column.texts), CANNOT_MATCH, np.uint8)
     try:

@@ -2,7 +2,7 @@
 
 The tree keeps its shape: leaves become tests, AND takes the minimum of its parts' verdicts, OR
 the maximum. A stage knows only some tests; a leaf it does not know is ``MAY_MATCH``, so an OR with
-one such leg excludes nothing and an AND goes on without it. Later stages know what earlier ones
+one such operand excludes nothing and an AND goes on without it. Later stages know what earlier ones
 knew, which lets ``date = 'a' OR id = 5`` exclude splits once both sides are known.
 
 Narrowing runs the parts of the top-level AND one after the other on the splits that are left.
@@ -73,7 +73,7 @@ class Node(Protocol):
 
 
 class LeafNode:
-    """A leaf without a test: nobody knows anything about it."""
+    """A leaf without a test: nothing is known about it."""
 
     stage = 0
     cost = 0
@@ -235,7 +235,7 @@ class Options:
     patterns: bool = True
 
     def allow(self, leaf: StringMatch | Like) -> bool:
-        """Is this kind of pattern laid against statistics?"""
+        """Is this kind of pattern compared with statistics?"""
         if isinstance(leaf, Like):
             return self.patterns
         by_kind = {

@@ -36,7 +36,7 @@ class RouteResult(Protocol):
 
 
 class XRefRouter(Protocol):
-    """Whoever holds the cross-references of a table."""
+    """What holds the cross-references of a table."""
 
     def route(
         self, snapshot: SnapshotView, candidates: Int64s, predicate: Predicate

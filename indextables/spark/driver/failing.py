@@ -1,10 +1,10 @@
-"""What went wrong in a Spark task or worker, told first and in our own words.
+"""What went wrong in a Spark task or worker, said first and in our own words.
 
 An error of ours that is raised in a worker reaches the user as Spark's exception, whose message
 begins with stages and tracebacks; the line that says what happened, where, and what to do stands
 far below. ``told_plainly`` finds that line and raises the error it belongs to, with Spark's own
-exception as its cause. Workers without this package and sessions that nobody registered are told
-the same way. Anything else passes untouched.
+exception as its cause. Workers without this package and sessions without registration are
+recognised the same way. Anything else passes untouched.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ the handle stands for. Equal requests for one version share a scan and its plans
 repeated is not planned again.
 
 A handle is a convenience: scans that were not asked about for long are dropped, and so are those of
-a table that has been replaced by another at its path. Whoever asks by such a handle hears that it
-is gone, and sends the whole request again.
+a table that has been replaced by another at its path. A question with such a handle is answered
+that it is gone, and sends the whole request again.
 """
 
 from __future__ import annotations

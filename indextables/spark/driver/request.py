@@ -1,7 +1,7 @@
 """Which table, at which moment, with which settings: from options and session alike.
 
 Options win over the session's settings, those over the defaults. Keys are matched without case,
-with or without ``spark.indextables.``; a key under our prefix that nobody knows is an error with a
+with or without ``spark.indextables.``; an unknown key under our prefix is an error with a
 suggestion. Keys that begin with two underscores are our own notes between planner and writer.
 """
 
@@ -41,7 +41,7 @@ class Access:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells two accesses apart."""
+        """What distinguishes two accesses."""
         return (
             self.path,
             tuple(sorted((k, str(v)) for k, v in self.settings.items())),
@@ -69,7 +69,7 @@ def access(options: Mapping[str, str], session: Mapping[str, str] | None = None)
 
 
 def _notes(given: Mapping[str, str]) -> dict[str, str]:
-    """Our own notes; the option ``partitionBy`` is how layer 1 is told partition columns."""
+    """Our own notes; the option ``partitionBy`` is how layer 1 learns of partition columns."""
     asked = _value(given, "partitionby")
     notes = {"__partitionby": asked} if asked else {}
     ours = {k.lower(): v for k, v in given.items() if k.startswith("__")}
@@ -92,7 +92,7 @@ def _value(options: Mapping[str, str], name: str) -> str | None:
 
 
 def _local(path: str) -> str:
-    """Spark's spelling of local paths as a plain path."""
+    """Spark's form of local paths as a plain path."""
     for head in ("file:///", "file:/"):
         if path.startswith(head):
             return "/" + path[len(head) :]

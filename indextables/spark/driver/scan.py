@@ -3,7 +3,7 @@
 Which filters are *accepted* (Spark then never checks them again) is decided leaf by leaf. A filter
 of comparisons, lists, null tests and patterns is accepted, the reader being exact for those. An
 expression that Spark can compute is left to Spark, and still prunes. A filter with a text search
-must be accepted whole, because nobody else can decide it; one that cannot is an error now, at
+must be accepted whole, because no other part can decide it; one that cannot is an error now, at
 planning, never a wrong row later.
 
 Tasks check what the log has not proved: the residual, with everything left to Spark taken as true.
@@ -76,7 +76,7 @@ def as_version(value: Any) -> int:
 
 
 def with_every_field(node: Any) -> Any:
-    """The expression with the column ``_indexall`` spelled as "every field"."""
+    """The expression with the column ``_indexall`` written as "every field"."""
     if not isinstance(node, dict):
         return node
     if node.get("op") == "attr" and node["name"] == [INDEX_ALL]:

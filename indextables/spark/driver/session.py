@@ -105,7 +105,7 @@ def _install(spark: Any) -> Bridge | None:
 
 
 def _bridge_for(spark: Any) -> Bridge:
-    """One bridge for each JVM: its Java side has one door."""
+    """One bridge for each JVM: its Java side accepts one."""
     key = id(jvm_of(spark)[1])
     if key not in _bridge_of_jvm:
         cores = spark.sparkContext.defaultParallelism

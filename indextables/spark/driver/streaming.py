@@ -6,13 +6,13 @@ start (``startingVersion`` skips them) and then follows the versions; ``maxFiles
 a batch. A Spark that does not say where a batch starts (before 4.2) is answered from where the last
 one ended; until there is one, all there is makes a batch. Files that a commit only rearranged
 (``dataChange`` false) are not new rows. A commit that removes rows (whole splits, or by
-deletion vectors) cannot be told to a stream and is an error, unless ``ignoreDeletes`` allows it.
+deletion vectors) cannot be reported to a stream and is an error, unless ``ignoreDeletes`` allows it.
 
 **Sink.** A batch is committed together with the pair (query, batch id). A replayed batch finds its
 id in the log and is dropped. The query is the id that Spark keeps in the checkpoint's metadata and
-tells every task of the query: it moves with a checkpoint that is moved or renamed, and a new
+gives to every task of the query: it moves with a checkpoint that is moved or renamed, and a new
 checkpoint has a new one, also where an old one stood. Never is it derived from a path. A task that
-is not told refuses to write.
+does not get one refuses to write.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from indextables.table.order import WriteOrder
 
 FIRST = "first"
 QUERY_ID = "sql.streaming.queryId"
-"""The property by which Spark tells the tasks of a query its id in the checkpoint."""
+"""The property in which Spark gives the tasks of a query its id in the checkpoint."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -126,7 +126,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             raise TableNotFoundError(
                 f"version {version} is no longer in the log",
                 path=self.access.path,
-                hint="The stream is too far behind; start it anew with a new checkpoint",
+                hint="The stream is too far behind; start it again with a new checkpoint",
             )
         actions = [a for change in changes for a in change.actions]
         removed = [a for a in actions if isinstance(a, RemoveFile | AddFile) and _takes_rows(a)]
@@ -210,7 +210,7 @@ def query_of(messages: list[Any], path: str) -> str:
 def _nameless(path: str) -> PlanningError:
     return PlanningError(
         "Spark did not say which streaming query this batch belongs to, so a replay could not be "
-        "told from new rows",
+        "distinguished from new rows",
         path=path,
         hint="Nothing was written; write the batches with foreachBatch and indextables.write",
     )

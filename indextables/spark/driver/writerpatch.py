@@ -3,10 +3,10 @@
 ``df.write.partitionBy(...).mode("append").save(path)`` where there is no table yet: for an append
 or overwrite Spark compares ``partitionBy`` with the table, and there is none. Asked to create, it
 hands the partition columns over. So a save in our format that partitions a path without a table
-becomes a creating one. It stays an append or overwrite for the commit: whoever else creates the
-table meanwhile is no conflict.
+becomes a creating one. It stays an append or overwrite for the commit: if another writer creates
+the table meanwhile is no conflict.
 
-Every way to write, SQL included, tells errors of ours plainly; see ``failing``. While a frame is
+Every way to write, SQL included, shows errors of ours plainly; see ``failing``. While a frame is
 read or saved its session is the active one: Spark looks settings up there, and a thread that has
 just begun has none. Everything else passes untouched.
 """

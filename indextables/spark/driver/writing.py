@@ -58,7 +58,7 @@ def decided(access: Access, schema: StructType, overwrite: bool) -> WriteOrder:
 
 
 def _mode(access: Access, overwrite: bool) -> str:
-    """The save mode: as Spark calls it, or as the user did before Spark was told to create."""
+    """The save mode: as Spark calls it, or as the user did before Spark was asked to create."""
     asked = access.notes.get("__savemode")
     if asked is not None:
         return asked

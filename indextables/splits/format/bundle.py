@@ -6,7 +6,7 @@
 The frame is the one data splits have everywhere (the last part is the place of a "hotcache"). Ours
 is sixteen bytes: a magic, the CRC-32C of the metadata before it and that of ``split.json``, which
 in turn holds the checksums of all other members. So no byte of the file is outside a checksum, and
-a footer of ours is told from a foreign one by its seal.
+a footer of ours differs from a foreign one by its seal.
 
 ``footer_start`` is where the metadata begins, ``footer_end`` the end of the file.
 """

@@ -131,7 +131,7 @@ def merged(parts: Sequence[tuple[KeySet, int, int]], cut: Sequence[int] = ()) ->
 
 
 def retained(keys: KeySet, splits: int, keep: NDArray[np.bool_]) -> KeySet:
-    """The keys of the splits to keep, which are numbered anew; the others' keys go.
+    """The keys of the splits to keep, which are renumbered; the keys of others are dropped.
 
     Of a key that loses splits it is no longer known how many documents hold it.
     """

@@ -1,7 +1,7 @@
 """Codes: exact strings, and numbers of few values, as small numbers.
 
 The values of a column, in order of first appearance, are numbered from 1; 0 is NULL. One byte (or
-two) a row, compressed, tells every row's value. A question about the column alone is then asked of
+two) a row, compressed, gives every row's value. A question about the column alone is then asked of
 its few values and looked up for all rows at once, and groups are counted without a string.
 
     "ITXCODE1"  u64 rows  u32 values  u32 bytes of a code  u64 bytes of the codes, compressed

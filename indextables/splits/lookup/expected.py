@@ -1,4 +1,4 @@
-"""Where a predicate would be searched for in splits that nobody has opened.
+"""Where a predicate would be searched for in splits that are not open.
 
 The fields are those a writer plans for the table's mapping before it has seen a row, and each leaf
 goes through the compiler that runs over open splits; only words and bounds are missing. What is

@@ -8,8 +8,8 @@ that is cut at blanks:
 * ``#7`` says that the row lies in zone 7, so that a range of numbers narrows a search;
 * blanks and backslashes in values are written as ``\s \t \n \f \r \\``: a term is one value.
 
-A column where that happened is marked ``escaped``: patterns are then laid against its values read
-off the dictionary, not against the terms themselves.
+A column where that happened is marked ``escaped``: patterns are then matched against its values
+read off the dictionary, not against the terms themselves.
 """
 
 from __future__ import annotations

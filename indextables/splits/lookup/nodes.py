@@ -2,7 +2,7 @@
 
 A node stands for a set of rows that *contains* every row wanted; it is ``exact`` if it is equal to
 the wanted set. That one rule decides everything: a conjunction may drop parts it cannot answer, a
-disjunction may not, and only an exact node can be turned round. Rows of an inexact node are
+disjunction may not, and only an exact node can be inverted. Rows of an inexact node are
 verified against the rows member.
 
 ``Index`` is a tantivy query (and the slices it reads), ``Hash`` a look-up in a hash table,

@@ -1,7 +1,7 @@
 """Running nodes: from questions to row numbers.
 
 Row numbers come out ascending. Handing one hit to Python costs ten times more than finding it, so:
-counting never makes hits; a query that matches more than half of the rows is turned round and the
+counting never makes hits; a query that matches more than half of the rows is inverted and the
 few others are taken away; and where a hash table has left only a handful of candidates, the rest of
 a conjunction is not run at all but verified on those rows.
 """

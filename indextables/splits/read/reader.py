@@ -5,7 +5,7 @@ each search, so readers may be many, are safe to share between threads and survi
 themselves are kept in a small cache by store and path.
 
 A split of which rows were deleted is the same split: its reader shares the bytes, and ``deleted``
-says which rows are gone. Members, searches and row numbers are those of the whole split; whoever
+says which rows are gone. Members, searches and row numbers are those of the whole split; code that
 reads rows goes through ``access.SplitScan``, which leaves the deleted ones out.
 """
 
@@ -78,7 +78,7 @@ class SplitReader:
         self._key = (store.identity, ref.path, ref.size)
 
     def _check_rows_fit(self) -> None:
-        """Refuse a number of rows that the directory of the rows has no room for."""
+        """Refuse a number of rows that the directory of the rows cannot hold."""
         if self.source.info is None:
             return
         start, end = self.source.range_of(members.ROWS_DIRECTORY)

@@ -1,6 +1,6 @@
 """Unpacked indexes: where tantivy finds real files, how many are open, and who cleans up.
 
-tantivy opens folders of files. A split's index is laid into a folder of its own as sparse files:
+tantivy opens folders of files. A split's index is written into a folder of its own as sparse files:
 tails at once, slices of fields when a query first needs them (the files are mapped shared, so an
 open index sees them). An open index holds no file descriptor, but its slices on disk, a few maps
 and a thread that wakes twice a second to look at its folder. So ``MAX_OPEN`` are kept, as many as
@@ -8,7 +8,7 @@ a query of a remote table is likely to come back to, with ``OPEN_BYTES`` of slic
 recently used first out. One that is still in use elsewhere lives on until it is dropped.
 
 The folders are ``storage.workfolders``: they belong to the process that made them, and those of
-dead processes are swept. A forked child starts empty and never touches its parent's.
+dead processes are removed. A forked child starts empty and never touches its parent's.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class OpenIndex:
                 self._laid.update(missing)
 
     def _room(self) -> contextlib.AbstractContextManager[None]:
-        """What the machine lacks while files are laid is told with the folder for temporaries."""
+        """Errors of the machine while files are written name the folder for temporary files."""
         return in_scratch(os.path.dirname(os.path.dirname(self._folder)))
 
     def _slice(self, need: Part) -> Any:

@@ -1,7 +1,7 @@
 """Blocks into Arrow arrays.
 
 ``Fetched`` holds what was read for one call: the checked blocks of every stream, and for each block
-the resource page it is spelled with. Arrays are built top down, because the lists of a row say
+the resource page it is encoded with. Arrays are built top down, because the lists of a row say
 which children it has; buffers are filled by the kernels and handed to Arrow as they are.
 """
 
@@ -164,7 +164,7 @@ def _struct(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> pa.Ar
 
 
 def _require(node: Projected, fetched: dict[int, Fetched], spans: Spans) -> None:
-    """Refuse lists that ask for more elements than there are, before room is made for them."""
+    """Refuse lists that ask for more elements than there are, before memory is reserved."""
     kind = node.stream.kind
     if kind == STRUCT:
         for child in node.children:

@@ -1,4 +1,4 @@
-"""One chunk of rows into blocks: values out of Arrow, a spelling for each stream, block sizes.
+"""One chunk of rows into blocks: values out of Arrow, an encoding for each stream, block sizes.
 
 Each stream of a column is *prepared* first: its non-null values in plain numpy arrays, and an
 estimate of the bytes a row will take. The estimates of a column's streams add up to its block

@@ -1,4 +1,4 @@
-"""Which spelling a chunk of strings or binaries gets, decided by what it would cost.
+"""Which encoding a chunk of strings or binaries gets, decided by what it would cost.
 
 In order of preference at equal size: dictionary codes (few distinct values), a template (all values
 of one shape), pair codes (anything with repeating parts), plain bytes. zstd blocks are the
@@ -6,7 +6,8 @@ exception for long values that repeat each other: a single value costs a whole b
 must be less than half the size of pair codes.
 
 A stream keeps its dictionary and its pair table from chunk to chunk, so their pages are written
-once; a table is learned anew when it serves a chunk clearly worse than the one it was learned from.
+once; a table is learned again when it serves a chunk clearly worse than the one it was learned
+from.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ END_COST = 1.25
 
 @dataclass(slots=True)
 class Choice:
-    """A spelling for one chunk, its resource page, and the bytes it is expected to take."""
+    """An encoding for one chunk, its resource page, and the bytes it is expected to take."""
 
     spelling: Any
     page: bytes | None
@@ -80,7 +81,7 @@ class TextStream:
         self.table_rate = 0.0
 
     def choose(self, values: Values) -> Choice:
-        """The cheapest spelling for this chunk."""
+        """The cheapest encoding for this chunk."""
         plain = Choice(None, None, values.total + END_COST * values.count)
         if values.total == 0 or self.compression == "none":
             return plain

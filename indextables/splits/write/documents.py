@@ -4,7 +4,7 @@ Documents are made one at a time from the columns of a small batch. One thread, 
 memory ceiling as high as tantivy allows (it is a limit, not an allocation) keep everything in one
 segment, in order; that is asserted, because every row number depends on it.
 tantivy needs about as many bytes as it is given words, ten times as many if every word is short and
-new: ``memory`` is the former, and whoever fills splits closes them long before the latter could
+new: ``memory`` is the former, and writers close splits long before the latter could
 reach the ceiling.
 """
 

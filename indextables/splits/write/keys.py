@@ -1,8 +1,9 @@
 """What a split keeps for key maps (member ``keys.bin``): its keys, counted where that is known.
 
-The keys are those of the split's filter. Columns that nobody asks by equality (floats, timestamps)
-are left out unless a setting wants them, and then the mapping in the member does not name them
-either, so that a question about them stays undecided instead of being answered with "absent".
+The keys are those of the split's filter. Columns that are not asked by equality (floats,
+timestamps) are left out unless a setting wants them, and then the mapping in the member does not
+name them either, so that a question about them stays undecided instead of being answered with
+"absent".
 
 How many documents hold a key is known where the index or a table of the split counted it: unique
 values, coded values, words. A count is used only if it is of exactly the column's keys.

@@ -6,7 +6,7 @@ Arrow file whose schema metadata lists the nodes in order (``call``, ``field_ref
 interface, since ``Schema.metadata`` is a dict and would keep only one node of each kind.
 
 The result may only keep too much: what is not understood becomes ``None``, which stands for "any
-row", and whoever asked applies the whole expression to the rows again. ``None`` beside an AND is
+row", and the caller applies the whole expression to the rows again. ``None`` beside an AND is
 left out; an OR over it is ``None`` as well, and so is every NOT.
 """
 

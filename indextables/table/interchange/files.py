@@ -60,7 +60,7 @@ class FileFormat:
             raise ConfigError(f"bad_lines {self.bad_lines!r} is not one of {', '.join(BAD_LINES)}")
 
     def of(self, path: str) -> str:
-        """The format of a file: as told, else by its name."""
+        """The format of a file: as given, else by its name."""
         if self.format is not None:
             return self.format
         name = path.lower()

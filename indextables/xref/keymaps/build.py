@@ -2,7 +2,7 @@
 
 A map of new splits is made of the keys each split keeps (``keys.bin``): a footer and one member of
 each new split are read, nothing of the others. Joins read maps only. Each map is written and
-committed by itself; if somebody else retired one of its sources meanwhile, ours is discarded and
+committed by itself; if another writer retired one of its sources meanwhile, ours is discarded and
 the next build looks again. Splits without keys (older ones, those of other programs) are covered
 by no map; this process remembers them so as not to open them again at every commit.
 """
@@ -116,7 +116,7 @@ class KeyMapBuilder:
             else:
                 if not isinstance(found, CorruptFileError | ObjectNotFoundError):
                     raise found
-                LOG.warning("a key map cannot be used and is made anew: %s", found)
+                LOG.warning("a key map cannot be used and is rebuilt: %s", found)
                 broken.append(action)
         return _State(snapshot, maps, tuple(broken))
 

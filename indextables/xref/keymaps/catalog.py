@@ -2,7 +2,7 @@
 
 Opening reads the end of a file; what was read is kept in memory, least recently used out first. A
 file that is missing, damaged, of another release, or that covers other splits than the log says
-covers nothing: its splits are kept by a query and covered anew by the next build. What is no fault
+covers nothing: its splits are kept by a query and covered again by the next build. What is no fault
 of the file (no memory, no descriptors, a store that does not answer) is no verdict on it.
 """
 

@@ -1,4 +1,4 @@
-"""How many documents of a table hold a term, told by its key maps.
+"""How many documents of a table hold a term, according to its key maps.
 
 A count is exact while it is at most 200 in every map, every live split is covered once and no
 split of a map is gone. Otherwise it is an estimate within a fifth or so of the covered splits, or

@@ -6,7 +6,7 @@ has as many maps as the fan-out they are joined into one, which belongs to a hig
 table of S splits has at most (fan-out - 1) * levels maps, every key is rewritten once a level, and
 adding ten splits to a million touches ten. A join that would be larger than the limit is left out.
 
-Splits that are gone stay in a map as numbers nobody asks for. A map of which less than half is
+Splits that are gone stay in a map as numbers that are not used. A map of which less than half is
 live is rewritten without them; one without any live split retires.
 """
 

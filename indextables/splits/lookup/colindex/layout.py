@@ -27,7 +27,7 @@ def split_number(split_path: str) -> int:
 
 
 def split_id(split_path: str) -> str:
-    """What tells a split apart in file names."""
+    """What distinguishes a split in file names."""
     found = _UUID.findall(split_path.rsplit("/", 1)[-1].lower())
     return found[-1] if found else f"{split_number(split_path):016x}"
 

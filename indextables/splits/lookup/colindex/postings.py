@@ -229,7 +229,7 @@ def _sorted_text(column: Any) -> tuple[TextKeys, Int64s, Int64s]:
 
 
 def merge_postings(parts: Sequence[Postings]) -> Postings:
-    """The index of splits laid end to end, from their indexes alone.
+    """The index of splits put end to end, from their indexes alone.
 
     Keys are merged as sorted runs; the rows of a key follow each other in the order of the splits,
     so they ascend.
