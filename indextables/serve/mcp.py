@@ -2,7 +2,7 @@
 
 Seven tools, all marked read-only, over the tables that were named when the server was started. The
 answers are those of ``questions``, bounded; an error of ours reaches the agent as the error of the
-tool, with its code and its advice, so that it can mend its question.
+tool, with its code and its advice, so that it can repair its question.
 """
 
 from __future__ import annotations

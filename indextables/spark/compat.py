@@ -66,7 +66,7 @@ DIFFERENCES = (
     Difference(
         "limits of streaming sources",
         (4, 2),
-        "Spark tells a source where a batch starts and how large it may be. Before, a source has "
+        "Spark says where a batch starts and how large it may be. Before, a source has "
         "to remember where the last batch ended: maxFilesPerTrigger holds for all batches but the "
         "first one after a restart.",
         "compat.ReadMaxFiles and its kind; streaming.StreamReader",

@@ -128,11 +128,11 @@ class Locked:
 
 
 def test_a_locked_session_gets_layer_1_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(classes.ShimUnavailableError, match="lets nobody into its JVM"):
+    with pytest.raises(classes.ShimUnavailableError, match="does not give access to its JVM"):
         shim.install(Locked(), object())
     registered: list[str] = []
     monkeypatch.setattr(joining, "_register_source", lambda _, s: registered.append(s.name()))
     monkeypatch.setattr(joining.sqlfunctions, "register", lambda _: None)
-    with pytest.warns(UserWarning, match="lets nobody into its JVM"):
+    with pytest.warns(UserWarning, match="does not give access to its JVM"):
         assert indextables.register(Locked()) == 1
     assert registered == ["indextables_python", "indextables"]

@@ -1,13 +1,13 @@
 """The Java side as compiled classes, made once for each Spark and kept for the next session.
 
-The Janino compiler that Spark ships needs a second or two for our sources, in every session that
-starts anew. So the classes are kept as a jar in the user's cache, named by what they were made of:
+The Janino compiler that Spark ships needs a second or two for our sources, in every new
+session. So the classes are kept as a jar in the user's cache, named by what they were made of:
 our sources, and version and revision of Spark. A jar is made under another name and renamed, so it
 is whole or not there, and never written again.
 
-Whoever can write that jar runs code in the driver. It is therefore only used, and only kept, where
-the folder and the file belong to this user and nobody else may write them. Anywhere else the
-classes are compiled into a folder of this session, which the JVM removes when it ends.
+A user who can write that jar runs code in the driver. It is therefore only used, and only kept,
+where the folder and the file belong to this user and no other user may write them. Anywhere else
+the classes are compiled into a folder of this session, which the JVM removes when it ends.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def private_cache() -> Path | None:
 
 
 def is_private(path: Path) -> bool:
-    """Is it there, this user's own, and writable for nobody else?"""
+    """Is it there, this user's own, and not writable for others?"""
     try:
         found = os.lstat(path)
     except OSError:

@@ -50,7 +50,7 @@ def jvm_of(spark: Any) -> tuple[Any, Any]:
     try:
         return spark._jvm, spark.sparkContext._gateway
     except Exception as error:
-        told = f"this session lets nobody into its JVM ({reason(error)})"
+        told = f"this session does not give access to its JVM ({reason(error)})"
         raise ShimUnavailableError(told) from error
 
 

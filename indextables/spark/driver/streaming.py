@@ -5,8 +5,8 @@ first ``k`` files of version ``n`` have been read. A stream starts with the rows
 start (``startingVersion`` skips them) and then follows the versions; ``maxFilesPerTrigger`` bounds
 a batch. A Spark that does not say where a batch starts (before 4.2) is answered from where the last
 one ended; until there is one, all there is makes a batch. Files that a commit only rearranged
-(``dataChange`` false) are not new rows. A commit that removes rows (whole splits, or by
-deletion vectors) cannot be reported to a stream and is an error, unless ``ignoreDeletes`` allows it.
+(``dataChange`` false) are not new rows. A commit that removes rows (whole splits, or by deletion
+vectors) cannot be reported to a stream and is an error, unless ``ignoreDeletes`` allows it.
 
 **Sink.** A batch is committed together with the pair (query, batch id). A replayed batch finds its
 id in the log and is dropped. The query is the id that Spark keeps in the checkpoint's metadata and

@@ -66,7 +66,7 @@ def _actively(plain: Any) -> Any:
 def active(spark: Any) -> Iterator[None]:
     """Make a classic session the one that Spark asks while something is done with it.
 
-    Some platforms let nobody into the JVM; their sessions take care of this themselves.
+    Some platforms give no access to the JVM; their sessions take care of this themselves.
     """
     try:
         sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
