@@ -15,7 +15,6 @@ from typing import Any
 from indextables.errors import MaintenanceError
 from indextables.log.actions import Action, AddFile
 from indextables.log.commit.gate import mutates
-from indextables.log.commit.rowlevel import without_change_tags
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
 from indextables.maintenance.rows import RestoreResult
@@ -61,7 +60,7 @@ def restore_to_version(
     moment = int(time.time() * 1000)
     actions: list[Action] = [] if same_schema else [old.metadata]
     actions += [f.removal(moment) for f in gone]
-    actions += [_as_new(f) for f in back]
+    actions += [replace(f, added_at_version=None, added_at_timestamp=None) for f in back]
     result = log.commit(
         Transaction(
             now,
@@ -75,12 +74,6 @@ def restore_to_version(
     return RestoreResult(
         log.path, "success", old.version, result.version, len(back), len(gone), text
     )
-
-
-def _as_new(add: AddFile) -> AddFile:
-    """The split as one that brings rows, whatever it was when it first came."""
-    tags = without_change_tags(add.tags) or None
-    return replace(add, added_at_version=None, added_at_timestamp=None, data_change=True, tags=tags)
 
 
 def _same_rows(one: AddFile, other: AddFile) -> bool:

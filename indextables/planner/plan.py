@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -57,6 +58,8 @@ class Stage(NamedTuple):
     selection: Selection | None
     seconds: float
     detail: str = ""
+    row_blocks: Mapping[int, int] = MappingProxyType({})
+    """Splits whose only row that can match is in a known block of rows, by number."""
 
 
 class Planner:
@@ -168,7 +171,7 @@ class Planner:
             return
         questions = _questions(program, selection, left)
         routed = xref.route(self.xref_router, self.snapshot, questions, self.config)
-        yield Stage("xref", routed.columns, routed.selection, routed.seconds, routed.detail)
+        yield Stage("xref", *routed.told)
 
 
 def _questions(
@@ -319,6 +322,7 @@ class Plan:
         planner = self.planner
         per_task = splits_per_task(planner.config, len(self), planner.parallelism)
         found: list[tuple[int, int, SplitTask]] = []
+        blocks = {i: block for stage in self.stages for i, block in stage.row_blocks.items()}
         for group in self.residual_groups:
             members = self.selection[group.positions]
             sure = bool((self.verdicts[group.positions] == MUST_MATCH).all())
@@ -333,6 +337,11 @@ class Plan:
                     table_path=planner.target.path,
                     storage_options=planner.target.storage_options,
                     indexes=index_refs(self.snapshot, refs),
+                    row_blocks={
+                        ref.path: blocks[i]
+                        for i, ref in zip(chosen.tolist(), refs, strict=True)
+                        if i in blocks
+                    },
                 )
                 found.append((0 if sure and self.limit is not None else 1, int(chosen[0]), task))
         return [task for _, _, task in sorted(found, key=lambda entry: entry[:2])]

@@ -42,6 +42,8 @@ class SplitTask:
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     indexes: IndexRefs | None = None
     """Column indexes of these splits, as far as the log knows them."""
+    row_blocks: Mapping[str, int] = field(default_factory=dict)
+    """Splits whose only row that can match is in a known block of rows (``keysets.BLOCK_ROWS``)."""
 
     @property
     def size(self) -> int:

@@ -12,12 +12,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from indextables.config import Config
 from indextables.expr.predicate import TRUE
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
+from indextables.splits.format.keysets import BLOCK_ROWS
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
 from indextables.splits.read.access import SplitScan, scores
 from indextables.splits.read.aggregate import aggregate_scans
@@ -36,6 +39,8 @@ BUDGET = 512 << 20
 """Bytes of splits that are read at once; more only where there are cores for them."""
 FILTERED = 16
 """A filtered task is taken to read one part in so many."""
+NEAR_BYTES = 4 << 20
+"""A block of rows that is heavier is not read for the sake of one."""
 SCORE = "_score"
 
 T = TypeVar("T")
@@ -50,14 +55,24 @@ def open_scan(
     Every task is run through here, in this process and in Spark's alike.
     """
     reader = SplitReader.open(store, split, config=config)
+    block = task.row_blocks.get(split.path)
     return SplitScan(
         reader,
         task.predicate,
+        near=None if block is None or not store.capabilities.remote else near_rows(split, block),
         schema=schema,
         partition_values=split.partition_values,
         indexes=ColumnIndexes(store, reader, task.indexes, config),
         spare_index=len(task.splits) > FEW_SPLITS,
     )
+
+
+def near_rows(split: SplitRef, block: int) -> NDArray[np.uint32] | None:
+    """The rows of a block, where reading all of them costs less than a trip to look one up."""
+    rows = split.num_records
+    if not 0 <= block * BLOCK_ROWS < rows or split.size // rows * BLOCK_ROWS > NEAR_BYTES:
+        return None
+    return np.arange(block * BLOCK_ROWS, min(rows, (block + 1) * BLOCK_ROWS), dtype=np.uint32)
 
 
 def read_task(

@@ -20,7 +20,7 @@ from indextables.mapping import DocMapping
 from indextables.naming import user_mapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
-from indextables.table import execute, feed, ordering, render, searching
+from indextables.table import execute, ordering, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.interchange import outputs
 from indextables.table.verbs import Verbs
@@ -123,14 +123,6 @@ class Table(Verbs):
         """The splits added and removed between two versions (``b``: this one)."""
         newer = self.snapshot if b is None else self.log.snapshot(version=b)
         return difference(self.log.snapshot(version=a), newer)
-
-    def changes(self, from_version: int, to_version: int | None = None) -> pa.RecordBatchReader:
-        """The rows that each version deleted, updated and inserted, both versions included.
-
-        Beside the columns of the table, ``_change_type`` is insert, delete, update_preimage or
-        update_postimage; ``_commit_version`` and ``_commit_timestamp`` say when.
-        """
-        return feed.changes(self.log, from_version, to_version)
 
     # -- reading --------------------------------------------------------------------------------
 

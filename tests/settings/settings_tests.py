@@ -123,8 +123,6 @@ TESTS = {
     "purge.txLogRetentionHours": MAINTENANCE + "test_purge",
     "purge.parallelism": MAINTENANCE + "test_purge_parallelism",
     "purge.maxFilesToDelete": MAINTENANCE + "test_purge",
-    "deletionVector.maxShare": MAINTENANCE + "test_deletion_vector_max_share",
-    "deletionVector.maxInlineBytes": MAINTENANCE + "test_deletion_vector_max_inline_bytes",
     "purge.deleteRetries": MAINTENANCE + "test_purge_delete_retries",
     # reading
     "read.where": READ + "test_read_where_and_columns",
@@ -167,6 +165,7 @@ TESTS = {
     "xref.keymap.enabled": XREF + "test_keymap_settings",
     "xref.keymap.allTypes": KEYS + "test_floats_and_timestamps_are_kept_only_on_request",
     "xref.keymap.fanOut": XREF + "test_keymap_settings",
+    "xref.keymap.maxMaps": XREF + "test_keymap_settings",
     "xref.keymap.maxSize": XREF + "test_keymap_settings",
     "xref.cache.maxSize": XREF + "test_cache_max_size",
     # column indexes

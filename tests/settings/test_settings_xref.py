@@ -381,19 +381,20 @@ def test_on_disk_is_near(tmp_path: Path) -> None:
 
 
 def test_keymap_settings(tmp_path: Path) -> None:
-    """Maps are made on request, joined by the fan-out, and never beyond the largest size."""
+    """Maps are made on request, joined by fan-out and number, and cut at the largest size."""
 
-    def maps(name: str, **given: Any) -> int:
+    def maps(name: str, count: int = 1, **given: Any) -> int:
         path = tmp_path / name
         for _ in range(4):
-            write(rows(1), path, mode="append", **given)
+            write(rows(count), path, mode="append", **given)
         return len(opened(path).snapshot.keymaps)
 
     on: dict[str, Any] = {"xref__keymap__enabled": True, "xref__keymap__fanOut": 2}
     assert maps("off") == 0
     assert maps("narrow", **on) < 4
     assert maps("wide", **{**on, "xref__keymap__fanOut": 32}) == 4
-    assert maps("small", **on, xref__keymap__maxSize=1) == 4
+    assert maps("few", **{**on, "xref__keymap__fanOut": 32}, xref__keymap__maxMaps=2) <= 2
+    assert maps("small", 1_500, **on, xref__keymap__maxSize=1 << 15) > 4
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ import indextables
 from indextables.log.read import cache as log_cache
 from indextables.splits.read.reader import forget_readers
 from indextables.xref.cache import shared_cache
+from indextables.xref.keymaps.catalog import OPEN
 
 ROWS, SPLITS = 24_000, 12
 DELAY_S = 0.05
@@ -133,7 +134,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Remote, B
     running.server.stop()
 
 
-def written(server: tuple[Remote, Backend], rows: pa.Table, splits: int) -> World:
+def written(
+    server: tuple[Remote, Backend],
+    rows: pa.Table,
+    splits: int,
+    options: dict[str, str] | None = None,
+) -> World:
     remote, backend = server
     made = World(remote, backend.fresh(), backend.options)
     indextables.write(
@@ -142,6 +148,7 @@ def written(server: tuple[Remote, Backend], rows: pa.Table, splits: int) -> Worl
         text=["body"],
         rows_per_split=len(rows) // splits,
         storage_options=made.options,
+        options=options,
     )
     return made
 
@@ -160,6 +167,7 @@ def cost(world: World, ask: Callable[[indextables.Table], object]) -> Report:
     """What a cold query costs, opening included."""
     log_cache.SHARED.invalidate()
     shared_cache(1 << 30).clear()
+    OPEN.clear()
     forget_readers()
     world.remote.reset(delay_s=DELAY_S)
     try:
@@ -184,6 +192,33 @@ def least(world: World, ask: Callable[[indextables.Table], object], ceiling: Cei
 def check(world: World, ask: Callable[[indextables.Table], object], ceiling: Ceiling) -> None:
     found = least(world, ask, ceiling)
     assert all(got <= most for got, most in zip(found, ceiling, strict=True)), (found, ceiling)
+
+
+KEYED_SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
+    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(7, 5, 1150)),
+    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 35)),
+    "needle and more": (
+        lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}' AND kind <> 'k9'", columns=["n"]),
+        Ceiling(7, 5, 235),
+    ),
+    "rare word": (
+        lambda t: t.to_arrow(where="body TEXTSEARCH 'only07777'", columns=["n", "body"]),
+        Ceiling(8, 6, 600),
+    ),
+}
+"""The same over large splits with a key map: the log opens it, and it tells the block of a row."""
+
+
+@pytest.fixture(scope="module")
+def keyed(server: tuple[Remote, Backend]) -> World:
+    return written(
+        server, padded(make_rows()), 2, {"spark.indextables.xref.keymap.enabled": "true"}
+    )
+
+
+@pytest.mark.parametrize("shape", KEYED_SHAPES)
+def test_a_query_with_a_key_map_stays_below_its_ceiling(keyed: World, shape: str) -> None:
+    check(keyed, *KEYED_SHAPES[shape])
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -15,8 +15,9 @@ import pytest
 import indextables
 from indextables.config import Config
 from indextables.errors import UnsafePathError
-from indextables.log.actions import ACTION_TYPES, types
+from indextables.log.actions import ACTION_TYPES, RemoveKeyMap, types
 from indextables.log.actions.codec import actions_of
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.maintenance import checkpoint, delete_rows, merge_splits, purge
 from indextables.maintenance.describe_log import describe_log
@@ -27,11 +28,12 @@ from indextables.splits.format.keymap import KeyMap
 from indextables.splits.format.keysets import BLOCK_ROWS
 from indextables.splits.read.source import SplitSource
 from indextables.storage.base import Capabilities
+from indextables.storage.local import LocalStore
 from indextables.storage.memory import MemoryStore, clear_memory
 from indextables.storage.testing import RecordingStore
 from indextables.xref.keymaps import build as building
 from indextables.xref.keymaps.build import KeyMapBuilder
-from indextables.xref.keymaps.catalog import OPEN, Catalog, places_of
+from indextables.xref.keymaps.catalog import OPEN, Catalog, grouped, places_of
 from indextables.xref.keymaps.frequency import document_frequency
 from indextables.xref.keymaps.levels import Run, level_of, next_step
 from indextables.xref.keymaps.router import KeyMapRouter
@@ -177,11 +179,14 @@ def test_levels() -> None:
     step = next_step(runs, 4, 1000)
     assert step is not None
     assert len(step.sources) == 4
-    assert next_step(runs, 4, 10) is None
-    large = Run("large", 95, 1, 1)
-    step = next_step([large, *runs[:3]], 4, 100)
+
+
+def test_beyond_the_most_maps_the_smallest_are_joined() -> None:
+    runs = [Run(f"r{i}", 10**i, 4**i, 4**i) for i in range(6)]
+    assert next_step(runs, 4, 6) is None
+    step = next_step(runs, 4, 4)
     assert step is not None
-    assert step.sources == tuple(runs[:3])
+    assert [run.path for run in step.sources] == ["r0", "r1", "r2", "r3"]
     stale = Run("s", 10, 9, 4)
     step = next_step([*runs, stale], 4, 1000)
     assert step is not None
@@ -324,11 +329,34 @@ def damage(folder: Path, rng: random.Random) -> None:
     OPEN.clear()
 
 
-def test_answers_are_the_same_after_anything(tmp_path: Path, rng: random.Random) -> None:
-    """Appends, deletes, merges, purges and damage in any order change no answer."""
+def in_shards(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Buckets of a few keys, and files of a few buckets."""
+    monkeypatch.setattr("indextables.splits.format.keymap.BUCKET_BYTES", 128)
+    return {**ON, "xref.keymap.maxSize": 700}
+
+
+FAR = Capabilities(remote=True, persistent=True, local_files=False)
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["whole, near", "shards, far"])
+def test_answers_are_the_same_after_anything(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sharded: bool
+) -> None:
+    """Appends, deletes, merges, purges and damage in any order change no answer.
+
+    Once with maps in shards and a store that counts as remote, where rows are read by their blocks.
+    """
+    if sharded:
+        monkeypatch.setattr(LocalStore, "capabilities", FAR)
+        monkeypatch.setattr("indextables.storage.local.LocalStore.local_path", lambda *_: None)
+        monkeypatch.setitem(ON, "cache.disk.enabled", False)
+        monkeypatch.setitem(
+            ON, "xref.keymap.maxSize", in_shards(monkeypatch)["xref.keymap.maxSize"]
+        )
     path = str(tmp_path / "t")
     top = 60
     append(path, 0, top, rng)
+    assert sharded == (len(log_of(path).snapshot().keymaps) > 1)
     assert kept(log_of(path), "id = 'id-7'") == 1
     steps = ["append", "append", "old", "delete", "merge", "purge", "damage"]
     for step in rng.sample(steps, len(steps)):
@@ -347,6 +375,52 @@ def test_answers_are_the_same_after_anything(tmp_path: Path, rng: random.Random)
         else:
             damage(tmp_path / "t" / "_keymap", rng)
         same_answers(path, rng, top)
+
+
+def test_a_large_map_is_cut_into_shards_and_a_needle_reads_one(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indextables.splits.format.keymap.TAIL_BYTES", 512)
+    monkeypatch.setattr("indextables.splits.format.keymap.LARGE_BYTES", 1 << 40)
+    on = in_shards(monkeypatch)
+    clear_memory("shards")
+    path = "memory://shards"
+    for i in range(9):
+        append(path, 20 * i, 20, rng, **on)
+    log = log_of(path)
+    groups, stray = grouped(log.snapshot().keymaps)
+    assert not stray
+    assert sum(group.first.splits for group in groups) == 18
+    assert max(len(group.actions) for group in groups) >= 4
+    assert all(action.size <= 4 * 700 for group in groups for action in group.actions)
+    OPEN.clear()
+    store = RecordingStore(log.store)
+    router = KeyMapRouter(store, Config(ON))
+    snapshot = log.snapshot()
+    for number in (3, 77, 178):
+        predicate = Planner(snapshot, config=Config(ON)).bind(f"id = 'id-{number}'")
+        found = router.route(snapshot, np.arange(snapshot.num_files), predicate)
+        assert found.keep.sum() == 1
+    asked = {call.path for call in store.calls}
+    assert len(asked) < len(snapshot.keymaps)
+    clear_memory("shards")
+
+
+def test_a_map_without_one_of_its_shards_covers_nothing_and_is_made_anew(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = in_shards(monkeypatch)
+    path = str(tmp_path / "t")
+    append(path, 0, 60, rng, **on)
+    log = log_of(path)
+    last = log.snapshot().keymaps[-1]
+    assert last.shard > 0
+    log.commit(Transaction(log.snapshot(), "TEST", actions=[RemoveKeyMap(last.path, 1)]))
+    assert kept(log, "id = 'id-7'") == 6
+    append(path, 60, 10, rng, **on)
+    log = log_of(path)
+    assert kept(log, "id = 'id-7'") == 1
+    assert grouped(log.snapshot().keymaps)[1] == []
 
 
 def test_places_follow_the_snapshot(tmp_path: Path, rng: random.Random) -> None:

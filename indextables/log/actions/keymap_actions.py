@@ -7,7 +7,7 @@ speak of the same splits. Readers that do not know these actions read the table 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from indextables.log.actions import fields as f
@@ -25,6 +25,13 @@ class AddKeyMap(Spelled):
     digest: str
     created_time: int = 0
     build_duration_ms: int = 0
+    tail: int = 0
+    """Bytes at the end of the file that open it; 0: unknown."""
+    opening: str = field(default="", repr=False)
+    """Those bytes themselves in base64, where they are few: the log opens the map."""
+    shard: int = 0
+    shard_bits: int = 0
+    """The file holds the keys whose hashes begin with ``shard`` in so many bits."""
 
     KEY: ClassVar[str] = "addKeyMap"
     FIELDS: ClassVar[tuple[Field, ...]] = (
@@ -34,6 +41,10 @@ class AddKeyMap(Spelled):
         Field("digest", "digest", f.text, required=True),
         Field("created_time", "createdTime", f.integer),
         Field("build_duration_ms", "buildDurationMs", f.integer),
+        Field("tail", "tail", f.natural),
+        Field("opening", "opening", f.text),
+        Field("shard", "shard", f.natural),
+        Field("shard_bits", "shardBits", f.natural),
     )
 
 

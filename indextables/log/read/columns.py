@@ -82,6 +82,8 @@ ENTRY_FIELDS: tuple[EntryField, ...] = (
 FIELD_BY_NAME = {field.name: field for field in ENTRY_FIELDS}
 MAP_FIELDS = tuple(field.name for field in ENTRY_FIELDS if field.kind == "map")
 
+FEW_TEXTS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class StringColumn:
@@ -126,6 +128,9 @@ class StringColumn:
 
     @classmethod
     def from_texts(cls, texts: Sequence[str | None]) -> StringColumn:
+        """A few are encoded without Arrow, which loads pandas for its first Python objects."""
+        if len(texts) <= FEW_TEXTS:
+            return cls.from_bytes([None if text is None else text.encode() for text in texts])
         return cls.from_arrow(pa.array(texts, pa.large_string()))
 
     @classmethod

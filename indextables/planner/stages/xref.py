@@ -11,7 +11,7 @@ and decides for routers without an opinion.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +51,13 @@ class Routed:
     columns: tuple[str, ...]
     detail: str
     seconds: float
+    row_blocks: dict[int, int] = field(default_factory=dict)
+    """Splits whose only row that can match is in a known block, by number."""
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """What a plan says of the stage."""
+        return self.columns, self.selection, self.seconds, self.detail, self.row_blocks
 
 
 def skip_reason(
@@ -94,6 +101,7 @@ def route(
     kept: list[Int64s] = []
     columns: dict[str, None] = {}
     details: dict[str, None] = {}
+    blocks: dict[int, int] = {}
     for predicate, candidates in questions:
         if predicate == TRUE:
             kept.append(candidates)
@@ -109,8 +117,10 @@ def route(
         kept.append(candidates[_mask(result, len(candidates))])
         columns.update(dict.fromkeys(getattr(result.report, "columns", ())))
         details[str(getattr(result.report, "detail", ""))] = None
+        blocks.update(getattr(result.report, "row_blocks", {}))
     selection = np.sort(np.concatenate(kept)).astype(np.int32)
-    return Routed(selection, tuple(columns), "; ".join(details), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Routed(selection, tuple(columns), "; ".join(details), seconds, blocks)
 
 
 def _mask(result: RouteResult, count: int) -> npt.NDArray[np.bool_]:

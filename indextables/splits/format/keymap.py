@@ -11,6 +11,11 @@ the mappings of the splits and which split has which (runs of equal numbers). Th
     u64 start of the directory | u64 of the paths | u64 of the header
     u32 CRC-32C of directory, of paths, of header | u32 buckets | "KMAPEND1"
 
+A map that would be too large for one file is cut by hash into shards: shard i of 2^k holds the
+buckets whose upper k bits are i, and says so (``shard``, ``shardBits``; its version is 2, which a
+reader that knows no shards refuses). A question reads the one shard its key is in, so what has to
+be opened does not grow with the map. Only shard 0 names the paths.
+
 Everything but the buckets is at the end, so that one read of the tail opens a small map. To probe
 a key reads one bucket. A split keeps its own keys in the same form, as a map of one split without
 a path (member ``keys.bin``); maps of many splits are made of those, and of each other.
@@ -20,7 +25,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -32,6 +37,7 @@ from zstandard import ZstdError
 
 from indextables.errors import CorruptFileError
 from indextables.expr.keys import HASH_KIND
+from indextables.native import xxh64
 from indextables.native._crc32c import crc32c
 from indextables.native._keymap import decode_bucket, encode_bucket, probe_bucket
 from indextables.splits.format.keysets import EMPTY, MOST_BITS, KeySet
@@ -39,15 +45,22 @@ from indextables.splits.format.keysets import EMPTY, MOST_BITS, KeySet
 MAGIC = b"ITXKMAP1"
 END = b"KMAPEND1"
 VERSION = 1
+SHARDED = 2
 TAIL_BYTES = 256 << 10
 BUCKET_BYTES = 32 << 10
 LARGE_BYTES = 1 << 30
-MOST_BUCKET_BITS = 24
+MOST_BUCKET_BITS = 32
+MOST_SHARD_BITS = 16
 LISTED_LEAST = 1024
 PATHS_RATIO = 64
 _FOOTER = struct.Struct("<QQQIIII8s")
 
 ReadRange = Callable[[int, int], Any]
+
+
+def digest_of(paths: Iterable[str]) -> str:
+    """By which the log knows that a file covers the splits it was committed for."""
+    return f"{xxh64(chr(10).join(paths).encode()):016x}"
 
 
 def most_listed(splits: int) -> int:
@@ -95,16 +108,44 @@ class Kinds:
         return np.repeat(which, [count for _, count in self.runs])
 
 
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The keys whose hashes begin with ``bits`` bits that spell ``number``."""
+
+    number: int = 0
+    bits: int = 0
+
+    def holds(self, key: int) -> bool:
+        """Is a 64-bit key hash in it?"""
+        return key >> (64 - self.bits) == self.number
+
+    def first(self, upper_bits: int) -> int:
+        """The first number of ``upper_bits`` bits that is in it."""
+        return self.number << (upper_bits - self.bits)
+
+
+WHOLE = Shard()
+
+
 class KeyMapWriter:
     """Writes a key map bucket after bucket."""
 
     def __init__(
-        self, write: Callable[[Any], Any], *, bucket_bits: int, splits: int, bits: int = MOST_BITS
+        self,
+        write: Callable[[Any], Any],
+        *,
+        bucket_bits: int,
+        splits: int,
+        bits: int = MOST_BITS,
+        shard: Shard = WHOLE,
     ) -> None:
         self._write = write
         self._lengths: list[int] = []
         self.bits, self.bucket_bits, self.splits = bits, bucket_bits, splits
+        self.shard = shard
         self.keys = self.pairs = 0
+        self.tail = b""
+        """What follows the buckets, once it is finished."""
         self._at = len(MAGIC)
         write(MAGIC)
 
@@ -125,9 +166,12 @@ class KeyMapWriter:
     def finish(self, kinds: Kinds, paths: Sequence[str], **more: Any) -> int:
         """Write the rest; the size of the file."""
         directory = np.array(self._lengths, "<u4").tobytes()
-        packed = zstandard.ZstdCompressor(level=3).compress("\n".join(paths).encode())
+        named = paths if self.shard.number == 0 else ()
+        packed = zstandard.ZstdCompressor(level=3).compress("\n".join(named).encode())
+        shard = {"shard": self.shard.number, "shardBits": self.shard.bits}
+        sharded = shard | {"digest": digest_of(paths)} if self.shard.bits else {}
         body = {
-            "version": VERSION,
+            "version": SHARDED if sharded else VERSION,
             "hash": HASH_KIND,
             "bits": self.bits,
             "bucketBits": self.bucket_bits,
@@ -136,15 +180,16 @@ class KeyMapWriter:
             "pairs": self.pairs,
             "mappings": [{"mapping": m, "schema": s} for m, s in kinds.texts],
             "mappingOf": [list(run) for run in kinds.runs],
+            **sharded,
             **more,
         }
         header = json.dumps(body, separators=(",", ":")).encode()
         starts = [self._at, self._at + len(directory), self._at + len(directory) + len(packed)]
         sums = [crc32c(directory), crc32c(packed), crc32c(header)]
         footer = _FOOTER.pack(*starts, *sums, len(self._lengths), END)
-        for part in (directory, packed, header, footer):
-            self._write(part)
-        return starts[2] + len(header) + len(footer)
+        self.tail = b"".join((directory, packed, header, footer))
+        self._write(self.tail)
+        return self._at + len(self.tail)
 
 
 def write_split_keys(keys: KeySet, mapping: str, schema: str) -> list[bytes]:
@@ -171,22 +216,48 @@ class KeyMap:
     keys: int
     pairs: int
     kinds: Kinds
-    paths: tuple[str, ...]
+    packed: bytes
+    """The paths as they are stored; a million of them are unpacked only to be looked up."""
+    digest: str
     edges: NDArray[np.int64]
+    shard: Shard = WHOLE
     whole: bytes = b""
     """All bytes of a map so small that the read of its end brought them."""
 
     @property
     def nbytes(self) -> int:
-        texts = sum(map(len, self.paths)) + 64 * len(self.paths)
-        return int(self.edges.nbytes) + texts + len(self.whole) + 1024
+        kinds = sum(len(m) + len(s) for m, s in self.kinds.texts) + 200 * len(self.kinds.runs)
+        return int(self.edges.nbytes) + len(self.packed) + len(self.whole) + kinds + 1024
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The covered splits in the order of their numbers."""
+        text = _unpacked(self.packed)
+        return tuple(text.decode().split("\n")) if text else ()
+
+    def some_paths(self, most: int) -> Iterator[list[str]]:
+        """The paths, some at a time."""
+        text = _unpacked(self.packed)
+        start = 0
+        while start < len(text):
+            end, count = start, 0
+            while count < most and end < len(text):
+                found = text.find(b"\n", end)
+                end = len(text) if found < 0 else found + 1
+                count += 1
+            yield text[start:end].decode().removesuffix("\n").split("\n")
+            start = end
 
     def bucket_of(self, key: int) -> int:
         """The bucket of a 64-bit key hash."""
         return key >> (64 - self.bucket_bits)
 
+    def edge(self, bucket: int) -> int:
+        """Where a bucket begins."""
+        return int(self.edges[bucket - self.shard.first(self.bucket_bits)])
+
     def range_of(self, bucket: int) -> tuple[int, int]:
-        return int(self.edges[bucket]), int(self.edges[bucket + 1])
+        return self.edge(bucket), self.edge(bucket + 1)
 
     def probe(self, raw: Any, key: int) -> tuple[int, NDArray[np.uint32] | None, int] | None:
         """What the bucket ``raw`` says of a 64-bit key hash; see ``probe_bucket``."""
@@ -200,7 +271,7 @@ class KeyMap:
     def decode(self, raw: Any, first: int, end: int) -> KeySet:
         """The keys of the buckets ``first`` to ``end``, whose bytes are ``raw``."""
         left = self.bits - self.bucket_bits
-        start = int(self.edges[first])
+        start = self.edge(first)
         view = memoryview(raw)
         found = []
         for bucket in range(first, end):
@@ -237,10 +308,16 @@ def _chained(parts: Sequence[KeySet]) -> KeySet:
     )
 
 
-def open_keymap(read: ReadRange, size: int, path: str) -> KeyMap:
-    """Open a map of ``size`` bytes; one read of its tail, a second where that is too short."""
-    start = max(0, size - TAIL_BYTES)
-    tail = bytes(read(start, size))
+def open_keymap(
+    read: ReadRange, size: int, path: str, tail_bytes: int = 0, known: bytes = b""
+) -> KeyMap:
+    """Open a map of ``size`` bytes; one read of its tail, a second where that is too short.
+
+    No read if its end is ``known``.
+    """
+    short = size > TAIL_BYTES and tail_bytes
+    start = size - len(known) if known else max(0, size - (tail_bytes if short else TAIL_BYTES))
+    tail = known or bytes(read(start, size))
     if size < len(MAGIC) + _FOOTER.size or len(tail) != size - start:
         raise CorruptFileError("the key map is cut off", path=path)
     *starts, one, two, three, buckets, end = _FOOTER.unpack(tail[-_FOOTER.size :])
@@ -260,7 +337,8 @@ def open_keymap(read: ReadRange, size: int, path: str) -> KeyMap:
 def _described(parts: list[bytes], buckets: int, end: int, size: int, path: str) -> KeyMap:
     try:
         body = json.loads(parts[2])
-        if body["version"] != VERSION or body["hash"] != HASH_KIND:
+        sharded = SHARDED if body.get("shardBits", 0) else VERSION
+        if body["version"] != sharded or body["hash"] != HASH_KIND:
             raise ValueError("written by another release")
         kinds = Kinds(
             tuple((str(m["mapping"]), str(m["schema"])) for m in body["mappings"]),
@@ -275,23 +353,30 @@ def _described(parts: list[bytes], buckets: int, end: int, size: int, path: str)
             int(body["keys"]),
             int(body["pairs"]),
             kinds,
-            _paths(parts[1]),
-            np.cumsum([len(MAGIC), *np.frombuffer(parts[0], "<u4").tolist()], dtype=np.int64),
+            parts[1],
+            str(body.get("digest") or f"{xxh64(_unpacked(parts[1])):016x}"),
+            _edges(parts[0]),
+            Shard(int(body.get("shard", 0)), int(body.get("shardBits", 0))),
         )
+        named = _count(parts[1])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ZstdError) as error:
         raise CorruptFileError(f"unreadable key map: {error}", path=path) from error
-    _check(found, buckets, end)
+    _check(found, buckets, end, named)
     return found
 
 
-def _check(found: KeyMap, buckets: int, end: int) -> None:
-    kinds = found.kinds
+def _check(found: KeyMap, buckets: int, end: int, named: int) -> None:
+    kinds, shard = found.kinds, found.shard
+    counts = (0, 1) if found.splits == 1 else (0 if shard.number else found.splits,)
     fits = (
-        0 <= found.bucket_bits <= found.bits <= MOST_BITS
-        and len(found.edges) == buckets + 1 == (1 << found.bucket_bits) + 1
+        0 <= shard.bits <= min(MOST_SHARD_BITS, found.bucket_bits)
+        and 0 <= shard.number < 1 << shard.bits
+        and found.bucket_bits <= min(found.bits, MOST_BUCKET_BITS)
+        and found.bits <= MOST_BITS
+        and len(found.edges) == buckets + 1 == (1 << (found.bucket_bits - shard.bits)) + 1
         and found.edges[-1] == end
         and found.splits >= 1
-        and len(found.paths) in ((0, 1) if found.splits == 1 else (found.splits,))
+        and named in counts
         and all(0 <= number < len(kinds.texts) and count > 0 for number, count in kinds.runs)
         and sum(count for _, count in kinds.runs) == found.splits
     )
@@ -299,9 +384,23 @@ def _check(found: KeyMap, buckets: int, end: int) -> None:
         raise CorruptFileError("the numbers of the key map do not fit", path=found.path)
 
 
-def _paths(packed: bytes) -> tuple[str, ...]:
+def _edges(directory: bytes) -> NDArray[np.int64]:
+    """Where buckets begin, and where the last one ends."""
+    edges = np.empty(len(directory) // 4 + 1, np.int64)
+    edges[0] = len(MAGIC)
+    np.cumsum(np.frombuffer(directory, "<u4"), dtype=np.int64, out=edges[1:])
+    edges[1:] += len(MAGIC)
+    return edges
+
+
+def _unpacked(packed: bytes) -> bytes:
     most = PATHS_RATIO * len(packed) + (1 << 16)
     if zstandard.frame_content_size(packed) > most:
         raise ValueError("too many paths for their bytes")
-    text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=most)
-    return tuple(text.decode().split("\n")) if text else ()
+    return bytes(zstandard.ZstdDecompressor().decompress(packed, max_output_size=most))
+
+
+def _count(packed: bytes) -> int:
+    text = _unpacked(packed)
+    text.decode()
+    return text.count(b"\n") + 1 if text else 0

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.expr.keys import HASH_KIND
-from indextables.native import hash_terms
+from indextables.native import hash_term, hash_terms
 from indextables.splits.lookup.hashtable import HashTable
 from indextables.splits.lookup.nodes import (
     All,
@@ -34,6 +34,7 @@ from indextables.splits.lookup.zones import rows_of
 from indextables.splits.read.workspace import LazyIndex, parts_of, run
 
 FEW_ROWS = 4096
+FEW_KEYS = 64
 
 Rows = NDArray[np.uint32]
 
@@ -82,8 +83,7 @@ class IndexSearch:
         return rows, all(p[1] for p in parts)
 
     def _hash_rows(self, node: Hash) -> Rows:
-        hashes = hash_terms(node.column, list(node.keys), HASH_KIND)
-        return self._tables(node.column).lookup(hashes)
+        return self._tables(node.column).lookup(_hashed(node.column, list(node.keys)))
 
     def _query_rows(self, node: Index) -> Rows:
         count = self.count(node)
@@ -138,3 +138,11 @@ class IndexSearch:
         searcher = self._index.searcher
         found = run(lambda: searcher.terms_with_prefix(name, prefix), self._path)
         return pa.array([term for term, _ in found], pa.string())
+
+
+def _hashed(column: str, keys: list[Any]) -> NDArray[np.uint64]:
+    """A few keys are hashed one by one: the first list given to Arrow loads pandas."""
+    if len(keys) > FEW_KEYS:
+        found: NDArray[np.uint64] = hash_terms(column, keys, HASH_KIND)
+        return found
+    return np.array([hash_term(column, key, HASH_KIND) for key in keys], np.uint64)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from indextables.errors import PlanningError
 from indextables.expr import ast
+from indextables.expr.arrays import numbers
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import TRUE, Predicate, TextMatch, leaves, referenced_columns
 from indextables.lazy import lazily
@@ -60,7 +61,9 @@ class SplitScan:
         only: NDArray[Any] | None = None,
         indexes: ColumnIndexes | None = None,
         spare_index: bool = False,
+        near: Rows | None = None,
     ) -> None:
+        """``near`` are neighbouring rows outside of which none matches; they are read at once."""
         self.schema = schema if schema is not None else reader.schema
         table = stored_schema(self.schema)
         values = reader.ref.partition_values if partition_values is None else partition_values
@@ -70,6 +73,9 @@ class SplitScan:
         folded = fold(predicate, self.shaper)
         self.predicate = predicate if folded is predicate or folded == predicate else folded
         self.only = None if only is None else np.asarray(only, np.uint32)
+        self._near = near is not None and only is None
+        if self._near:
+            self.only = near
         self.deleted: Rows | None = reader.deleted
         self.indexes = indexes
         self.chooser = Chooser(reader, self.predicate, indexes, self.only, spare_index)
@@ -222,7 +228,7 @@ class SplitScan:
         self, candidates: Rows | None, needed: Sequence[str], columns: Sequence[str]
     ) -> bool:
         """Is all read at once: of a few rows everything, of a small split a few columns?"""
-        if candidates is not None and len(candidates) <= FEW_CANDIDATES:
+        if self._near or (candidates is not None and len(candidates) <= FEW_CANDIDATES):
             return True
         return self.chooser.spares_index and len(set(columns) - set(needed)) <= FEW_COLUMNS
 
@@ -261,12 +267,12 @@ class SplitScan:
         fields = [self.shaper.field(c) for c in columns]
         missing = [f.name for f in fields if f.name not in have]
         everything = len(kept) == len(rows)
-        picked = filters if everything else filters.take(pa.array(kept))
+        picked = filters if everything else filters.take(numbers(kept))
         if not missing:
             rest = empty_batch(len(kept))
         elif everything or (whole and len(kept) > DENSE_SHARE * len(rows)):
             rest = self._read(missing, rows, whole)
-            rest = rest if everything else rest.take(pa.array(kept))
+            rest = rest if everything else rest.take(numbers(kept))
         else:
             rest = self._read(missing, rows[kept], False)
         if not fields:
@@ -301,7 +307,7 @@ class SplitScan:
         if count > 1 and (whole or count > DENSE_SHARE * span):
             stored = self._span(names, int(rows[0]), span)
             if span > count:
-                stored = stored.take(pa.array(rows - rows[0]))
+                stored = stored.take(numbers(rows - rows[0]))
         else:
             stored = self.rows.take(rows, names)
         return self.shaper.shape(stored, columns, count)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 import os
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,20 +33,29 @@ from indextables.log.read.snapshot import Snapshot
 from indextables.log.retention.rules import discard
 from indextables.lru import LRU
 from indextables.splits.format import members
-from indextables.splits.format.keymap import KeyMap, open_keymap
+from indextables.splits.format.keymap import (
+    TAIL_BYTES,
+    KeyMap,
+    ReadRange,
+    Shard,
+    digest_of,
+    open_keymap,
+)
 from indextables.splits.read.reader import SplitReader
 from indextables.storage import pool, workfolders
 from indextables.storage.deleting import Kind
 from indextables.storage.machine import refuse_to_judge
 from indextables.storage.scratch import in_scratch, scratch_folder
-from indextables.xref.keymaps.catalog import Catalog, places_of
-from indextables.xref.keymaps.layout import digest_of, new_keymap_path
+from indextables.xref.keymaps.catalog import Catalog, Files, grouped, places_of
+from indextables.xref.keymaps.layout import new_keymap_path
 from indextables.xref.keymaps.levels import Run, Step, next_step
-from indextables.xref.keymaps.merging import Source, join
+from indextables.xref.keymaps.merging import Source, Written, join, shards_for
 
 LOG = logging.getLogger("indextables.xref")
 MOST_NEW = 1024
 MOST_STEPS = 16
+OPENING_BYTES = 16 << 10
+"""A map whose end is no longer than this is opened by the log."""
 _WORK_FOLDER = "spark.indextables.xref.build.tempDirectoryPath"
 
 _keyless: LRU[str, set[str]] = LRU(64)
@@ -69,12 +78,13 @@ class _State:
 
     snapshot: Snapshot
     maps: dict[str, KeyMap]
+    files: dict[str, Files]
     broken: tuple[AddKeyMap, ...]
 
     def run(self, path: str) -> Run:
         found = self.maps[path]
         live = int((places_of(self.snapshot, found) >= 0).sum())
-        return Run(path, found.size, found.splits, live)
+        return Run(path, self.files[path].size, found.splits, live)
 
 
 class KeyMapBuilder:
@@ -106,33 +116,34 @@ class KeyMapBuilder:
 
     def _state(self) -> _State:
         snapshot = self.log.snapshot()
+        groups, stray = grouped(snapshot.keymaps)
         maps: dict[str, KeyMap] = {}
-        broken: list[AddKeyMap] = []
-        for action, found in zip(
-            snapshot.keymaps, self._catalog.open_all(snapshot.keymaps), strict=True
-        ):
+        files: dict[str, Files] = {}
+        opened = self._catalog.open_all([group.first for group in groups])
+        for group, found in zip(groups, opened, strict=True):
             if isinstance(found, KeyMap):
-                maps[action.path] = found
+                maps[group.first.path], files[group.first.path] = found, group
             else:
                 if not isinstance(found, CorruptFileError | ObjectNotFoundError):
                     raise found
                 LOG.warning("a key map cannot be used and is rebuilt: %s", found)
-                broken.append(action)
-        return _State(snapshot, maps, tuple(broken))
+                stray += group.actions
+        return _State(snapshot, maps, files, tuple(stray))
 
     def _due(self, state: _State) -> Step | None:
         runs = [run for path in state.maps if (run := state.run(path)).live]
         return next_step(
-            runs, self.config["xref.keymap.fanOut"], self.config["xref.keymap.maxSize"]
+            runs, self.config["xref.keymap.fanOut"], self.config["xref.keymap.maxMaps"]
         )
 
     def _retire(self) -> list[KeyMapBuilt]:
         """Maps that cannot be read or cover nothing that lives."""
         state = self._state()
         dead = [run for path in state.maps if not (run := state.run(path)).live]
-        gone = [*(a.path for a in state.broken), *(run.path for run in dead)]
+        gone = [a.path for a in state.broken]
+        gone += [path for run in dead for path in state.files[run.path].paths]
         if gone:
-            self._commit(None, gone)
+            self._commit((), gone)
         return [KeyMapBuilt(path, "retired", 0, 0) for path in gone]
 
     # -- new splits -------------------------------------------------------------------------------
@@ -180,18 +191,36 @@ class KeyMapBuilder:
 
     def _join(self, state: _State, step: Step) -> KeyMapBuilt:
         sources = [self._source(state, run.path) for run in step.sources]
-        return self._write(sources, [run.path for run in step.sources], "joined")
+        replaced = [path for run in step.sources for path in state.files[run.path].paths]
+        return self._write(sources, replaced, "joined")
 
     def _source(self, state: _State, path: str) -> Source:
         found = state.maps[path]
         live = places_of(state.snapshot, found) >= 0
+        others = []
+        for action in state.files[path].actions[1:]:
+            others.append((self._catalog.open(action), self._reading(action.path)))
+        keep = None if live.all() else live
+        return Source(found, self._reading(path), found.paths, keep, tuple(others))
 
-        def read(start: int, end: int) -> Any:
-            return self.log.store.read_range(path, start, end)
-
-        return Source(found, read, found.paths, None if live.all() else live)
+    def _reading(self, path: str) -> ReadRange:
+        return lambda start, end: self.log.store.read_range(path, start, end)
 
     def _write(self, sources: Sequence[Source], replaced: Sequence[str], verb: str) -> KeyMapBuilt:
+        paths = [p for source in sources for p in source.kept]
+        digest, made = digest_of(paths), []
+        try:
+            for shard in shards_for(sources, self.config["xref.keymap.maxSize"]):
+                made.append(self._write_shard(sources, shard, len(paths), digest))
+            self._commit(made, replaced)
+        except (CommitConflictError, CommitFailedError):
+            discard(self.log, Kind.KEYMAP, [action.path for action in made])
+            raise
+        return KeyMapBuilt(made[0].path, verb, len(paths), sum(a.size for a in made))
+
+    def _write_shard(
+        self, sources: Sequence[Source], shard: Shard, splits: int, digest: str
+    ) -> AddKeyMap:
         start = time.monotonic()
         parent = self.config["xref.build.tempDirectoryPath"]
         folder = scratch_folder("keymap", parent, _WORK_FOLDER)
@@ -199,43 +228,47 @@ class KeyMapBuilder:
         local = os.path.join(folder, "map")
         try:
             with in_scratch(os.path.dirname(folder), _WORK_FOLDER), open(local, "xb") as file:
-                size = join(sources, file.write)
+                written = join(sources, file.write, shard)
             self.log.store.put_file(path, local)
         finally:
             workfolders.release(folder)
-        paths = [p for source in sources for p in source.kept]
-        action = AddKeyMap(
+        return AddKeyMap(
             path=path,
-            size=size,
-            splits=len(paths),
-            digest=digest_of(paths),
+            size=written.size,
+            splits=splits,
+            digest=digest,
             created_time=int(time.time() * 1000),
             build_duration_ms=int((time.monotonic() - start) * 1000),
+            tail=len(written.tail),
+            opening=_opening(written),
+            shard=shard.number,
+            shard_bits=shard.bits,
         )
-        try:
-            self._commit(action, replaced)
-        except (CommitConflictError, CommitFailedError):
-            discard(self.log, Kind.KEYMAP, [path])
-            raise
-        return KeyMapBuilt(path, verb, len(paths), size)
 
-    def _commit(self, add: AddKeyMap | None, gone: Sequence[str]) -> None:
+    def _commit(self, made: Sequence[AddKeyMap], gone: Sequence[str]) -> None:
         def actions(snapshot: Snapshot) -> list[Action]:
             missing = [path for path in gone if path not in snapshot.ledger.keymaps]
             if missing:
                 raise CommitConflictError("a key map was replaced", path=missing[0])
             now = int(time.time() * 1000)
             found: list[Action] = [RemoveKeyMap(path, now) for path in gone]
-            return found if add is None else [*found, add]
+            return [*found, *made]
 
         self.log.commit(
             Transaction(
                 self.log.snapshot(),
                 "INDEX CROSSREFERENCES",
-                parameters={"keyMaps": int(add is not None), "replaced": len(gone)},
+                parameters={"keyMaps": len(made), "replaced": len(gone)},
                 actions=actions,
             )
         )
+
+
+def _opening(written: Written) -> str:
+    """The end of a map for the log; a map that one read brings whole has no use for it."""
+    if written.size <= TAIL_BYTES or len(written.tail) > OPENING_BYTES:
+        return ""
+    return b64encode(written.tail).decode()
 
 
 def update_keymaps(log: TransactionLog, config: Config) -> list[KeyMapBuilt]:

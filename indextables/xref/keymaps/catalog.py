@@ -1,5 +1,8 @@
 """The key maps of a snapshot, opened: what they cover and where their buckets are.
 
+A map is one file, or several that share the hashes (shards). The first one names the splits; of the
+others only those are opened that hold a key of the query.
+
 Opening reads the end of a file; what was read is kept in memory, least recently used out first. A
 file that is missing, damaged, of another release, or that covers other splits than the log says
 covers nothing: its splits are kept by a query and covered again by the next build. What is no fault
@@ -9,8 +12,10 @@ of the file (no memory, no descriptors, a store that does not answer) is no verd
 from __future__ import annotations
 
 import time
+from base64 import b64decode
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +25,59 @@ from indextables.log.actions import AddKeyMap
 from indextables.log.read.facts import Fact
 from indextables.log.read.view import SnapshotView
 from indextables.lru import LRU
-from indextables.splits.format.keymap import KeyMap, open_keymap
+from indextables.splits.format.keymap import MOST_SHARD_BITS, KeyMap, open_keymap
 from indextables.storage.base import Store
 from indextables.storage.pool import submit
-from indextables.xref.keymaps.layout import digest_of
 
+PATHS_AT_ONCE = 100_000
 Key = tuple[str, str, int, str]
 
 
 OPEN: LRU[Key, KeyMap] = LRU(size_of=lambda found: found.nbytes)
 """The opened key maps of this process; the latest catalog sets how many bytes they may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of one map, in the order of their shards."""
+
+    actions: tuple[AddKeyMap, ...]
+
+    @property
+    def first(self) -> AddKeyMap:
+        return self.actions[0]
+
+    @property
+    def paths(self) -> list[str]:
+        return [action.path for action in self.actions]
+
+    @property
+    def size(self) -> int:
+        return sum(action.size for action in self.actions)
+
+    def of(self, key: int) -> AddKeyMap:
+        """The file that holds a 64-bit key hash."""
+        return self.actions[key >> (64 - self.first.shard_bits)]
+
+
+def grouped(actions: Sequence[AddKeyMap]) -> tuple[list[Files], list[AddKeyMap]]:
+    """The maps of a snapshot, and the files of those of which a shard is missing."""
+    groups: dict[tuple[str, int, int], dict[int, AddKeyMap]] = {}
+    whole, stray = [], []
+    for action in actions:
+        if not action.shard_bits:
+            whole.append(Files((action,)))
+            continue
+        group = groups.setdefault((action.digest, action.splits, action.shard_bits), {})
+        if action.shard in group or action.shard >= 1 << min(action.shard_bits, MOST_SHARD_BITS):
+            stray.append(action)
+        group.setdefault(action.shard, action)
+    for (_, _, bits), group in groups.items():
+        if bits <= MOST_SHARD_BITS and sorted(group) == list(range(1 << bits)):
+            whole.append(Files(tuple(group[number] for number in sorted(group))))
+        else:
+            stray += [a for a in group.values() if a not in stray]
+    return whole, stray
 
 
 class Catalog:
@@ -50,10 +98,16 @@ class Catalog:
         return OPEN.load(self._key(action), lambda: self._read(action))
 
     def _read(self, action: AddKeyMap) -> KeyMap:
-        found = open_keymap(
-            lambda a, b: self.store.read_range(action.path, a, b), action.size, action.path
-        )
-        if len(found.paths) != action.splits or digest_of(found.paths) != action.digest:
+        def read(start: int, end: int) -> bytes:
+            return self.store.read_range(action.path, start, end)
+
+        try:
+            known = b64decode(action.opening, validate=True)
+        except ValueError:
+            known = b""
+        found = open_keymap(read, action.size, action.path, action.tail, known)
+        told = (action.splits, action.digest, action.shard, action.shard_bits)
+        if told != (found.splits, found.digest, found.shard.number, found.shard.bits):
             raise CorruptFileError(
                 "the key map covers other splits than the log says", path=action.path
             )
@@ -87,4 +141,9 @@ PLACES: Fact[tuple[str, int], NDArray[np.int64]] = Fact()
 
 def places_of(snapshot: SnapshotView, found: KeyMap) -> NDArray[np.int64]:
     """Where each covered split stands in the snapshot; -1 for those that are gone."""
-    return PLACES.of(snapshot, (found.path, found.size), lambda: snapshot.indices_of(found.paths))
+    return PLACES.of(snapshot, (found.path, found.size), lambda: _places(snapshot, found))
+
+
+def _places(snapshot: SnapshotView, found: KeyMap) -> NDArray[np.int64]:
+    places = [snapshot.indices_of(some) for some in found.some_paths(PATHS_AT_ONCE)]
+    return np.concatenate([np.empty(0, np.int64), *places])

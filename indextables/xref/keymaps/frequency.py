@@ -19,8 +19,8 @@ from indextables.splits.format.keymap import KeyMap
 from indextables.splits.format.keysets import EXACT, frequencies
 from indextables.storage.base import Store
 from indextables.storage.pool import in_order, workers
-from indextables.xref.keymaps.catalog import Catalog, places_of
-from indextables.xref.keymaps.router import fetch
+from indextables.xref.keymaps.catalog import Catalog, grouped, places_of
+from indextables.xref.keymaps.router import ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,15 @@ def document_frequency(
 ) -> Frequency:
     """How many documents hold a term, as far as key maps cover the snapshot."""
     key = hash_term(field, term, HASH_KIND)
-    opened = Catalog(store, most_bytes).open_all(snapshot.keymaps)
-    maps = [found for found in opened if isinstance(found, KeyMap)]
+    catalog = Catalog(store, most_bytes)
+    groups, stray = grouped(snapshot.keymaps)
+    opened = catalog.open_all([group.first for group in groups])
+    both = [(g, f) for g, f in zip(groups, opened, strict=True) if isinstance(f, KeyMap)]
     times = np.zeros(snapshot.num_files, np.int64)
     total: int | None = 0
-    exact = len(maps) == len(opened)
-    said = in_order(lambda found: fetch(store, found, [key])[key], maps, workers(store))
-    for found, answer in zip(maps, said, strict=True):
+    exact = len(both) == len(opened) and not stray
+    said = in_order(lambda one: ask(catalog, one[0], [key])[key], both, workers(store))
+    for (_, found), answer in zip(both, said, strict=True):
         places = places_of(snapshot, found)
         times[places[places >= 0]] += 1
         if answer is not None:

@@ -4,7 +4,9 @@ Key maps are the runs of a log-structured merge tree. New splits get a map of th
 level is the logarithm of the number of its splits to the base of the fan-out; as soon as a level
 has as many maps as the fan-out they are joined into one, which belongs to a higher level. So a
 table of S splits has at most (fan-out - 1) * levels maps, every key is rewritten once a level, and
-adding ten splits to a million touches ten. A join that would be larger than the limit is left out.
+adding ten splits to a million touches ten. A question costs a request for each map, so there is a
+limit to their number too: beyond it the smallest are joined, whatever their levels. A map larger
+than a file may be is cut into shards by hash, of which a question reads one.
 
 Splits that are gone stay in a map as numbers that are not used. A map of which less than half is
 live is rewritten without them; one without any live split retires.
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the plan needs to know of a map."""
+    """What the plan needs to know of a map; ``path`` is that of its first file."""
 
     path: str
     size: int
@@ -42,8 +44,8 @@ def level_of(splits: int, fan_out: int) -> int:
     return level
 
 
-def next_step(runs: Sequence[Run], fan_out: int, most_bytes: int) -> Step | None:
-    """The next map to make; ``None`` when every level is small enough."""
+def next_step(runs: Sequence[Run], fan_out: int, most_maps: int) -> Step | None:
+    """The next map to make; ``None`` when there are few enough of every level and in all."""
     for run in runs:
         if 2 * run.live < run.splits:
             return Step((run,))
@@ -51,18 +53,9 @@ def next_step(runs: Sequence[Run], fan_out: int, most_bytes: int) -> Step | None
     for run in runs:
         levels.setdefault(level_of(run.live, fan_out), []).append(run)
     for level in sorted(levels):
-        chosen = _within(levels[level], most_bytes)
-        if len(levels[level]) >= fan_out and len(chosen) > 1:
-            return Step(tuple(chosen))
+        if len(levels[level]) >= fan_out:
+            return Step(tuple(levels[level]))
+    if len(runs) > most_maps:
+        smallest = sorted(runs, key=lambda run: run.size)
+        return Step(tuple(smallest[: len(runs) - most_maps + max(1, most_maps // 2)]))
     return None
-
-
-def _within(runs: Sequence[Run], most_bytes: int) -> list[Run]:
-    """As many maps as may be joined, the smallest first."""
-    chosen: list[Run] = []
-    total = 0
-    for run in sorted(runs, key=lambda run: run.size):
-        if total + run.size <= most_bytes:
-            chosen.append(run)
-            total += run.size
-    return chosen

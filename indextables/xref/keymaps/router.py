@@ -10,7 +10,8 @@ Splits that no usable map covers are asked of the cross-references. What fails (
 timeout) covers nothing, and the report says so.
 
 Asking costs a trip and a bucket for each map and key, and a tail for each map that is not open
-yet; that is weighed against opening the splits as for cross-references.
+yet; that is weighed against opening the splits as for cross-references. Of a map in shards the
+first is opened for the names of the splits, then those that hold the keys.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from indextables.log.actions import AddKeyMap
 from indextables.log.read.view import SnapshotView
 from indextables.splits.format.keymap import BUCKET_BYTES, TAIL_BYTES, KeyMap
 from indextables.storage.base import Store
-from indextables.storage.pool import submit
+from indextables.storage.pool import in_order, submit, workers
 from indextables.xref.evaluate import (
     NOT_PRESENT,
     Conjunction,
@@ -44,7 +45,7 @@ from indextables.xref.evaluate import (
     may_prune,
 )
 from indextables.xref.file import described_kind
-from indextables.xref.keymaps.catalog import Catalog, places_of
+from indextables.xref.keymaps.catalog import Catalog, Files, grouped, places_of
 from indextables.xref.router import RouteReport, RouteResult, Wordings, XRefQueryRouter
 
 Bools = NDArray[np.bool_]
@@ -93,6 +94,15 @@ def keys_of(wording: Wording) -> Iterator[int]:
             yield from keys_of(part)
 
 
+def _needed(wording: Wording) -> Iterator[int]:
+    """Keys without which no row can match."""
+    if isinstance(wording, Probe) and (wording.every or len(wording.hashes) == 1):
+        yield from (int(key) for key in wording.hashes)
+    elif isinstance(wording, Conjunction):
+        for part in wording.parts:
+            yield from _needed(part)
+
+
 def fetch(store: Store, found: KeyMap, keys: Sequence[int]) -> Said:
     """What a map says of each key, in one read of the buckets."""
     buckets = sorted({found.bucket_of(key) for key in keys})
@@ -105,10 +115,27 @@ def fetch(store: Store, found: KeyMap, keys: Sequence[int]) -> Said:
     return {key: found.probe(by_bucket[found.bucket_of(key)], key) for key in dict.fromkeys(keys)}
 
 
+def ask(catalog: Catalog, files: Files, keys: Sequence[int]) -> Said:
+    """What a map says of each key; its shards are opened and read side by side."""
+    wanted: dict[AddKeyMap, list[int]] = {}
+    for key in keys:
+        wanted.setdefault(files.of(key), []).append(key)
+    said: Said = {}
+    ask_one = partial(_ask_one, catalog)
+    for answers in in_order(ask_one, wanted.items(), workers(catalog.store)):
+        said.update(answers)
+    return said
+
+
+def _ask_one(catalog: Catalog, asked: tuple[AddKeyMap, list[int]]) -> Said:
+    return fetch(catalog.store, catalog.open(asked[0]), asked[1])
+
+
 @dataclass
 class _Asked:
     """One map that covers candidates: where its splits stand, and what is asked of each kind."""
 
+    files: Files
     map: KeyMap
     places: NDArray[np.int64]
     wordings: list[tuple[Bools, Wording]]
@@ -117,19 +144,19 @@ class _Asked:
     def keys(self) -> list[int]:
         return list(dict.fromkeys(key for _, wording in self.wordings for key in keys_of(wording)))
 
-    def row_block(self, answers: Answers) -> dict[int, int]:
-        """Where the only row that can match must be, if one key is all that is asked.
+    def row_blocks(self, answers: Answers) -> dict[int, int]:
+        """Where the only row that can match must be, if a key of one document has to be in it.
 
         Keys that fall together in one split are two documents there, so their block is unknown;
         a block of a key that is not in the split after all leads to no row, which is right too.
         """
-        keys = self.keys
-        if len(keys) != 1 or not all(isinstance(w, Probe) for _, w in self.wordings):
-            return {}
-        found = answers.only_row(keys[0])
-        if found is None or self.places[found[0]] < 0:
-            return {}
-        return {int(self.places[found[0]]): found[1]}
+        found: dict[int, int] = {}
+        for mask, wording in self.wordings:
+            for key in _needed(wording):
+                only = answers.only_row(key)
+                if only is not None and mask[only[0]] and self.places[only[0]] >= 0:
+                    found.setdefault(int(self.places[only[0]]), only[1])
+        return found
 
     def absent(self, answers: Answers) -> NDArray[np.int64]:
         """The places of the splits that cannot match."""
@@ -164,7 +191,7 @@ class KeyMapRouter:
         asked = self._relevant(snapshot, maps, wanted, wordings, report)
         for one, answers in self._answers(asked, report):
             possible[one.absent(answers)] = False
-            report.row_blocks.update(one.row_block(answers))
+            report.row_blocks.update(one.row_blocks(answers))
             covered[one.places[one.places >= 0]] = True
         report.keymaps = len(asked)
         self._ask_xrefs(snapshot, wanted & ~covered, predicate, possible, covered, report)
@@ -189,24 +216,31 @@ class KeyMapRouter:
     def _price(self, actions: Sequence[AddKeyMap]) -> int:
         trip = self.store.coalesce_gap
         price = 0
-        for action in actions:
-            if action.size > TAIL_BYTES:
+        for files in grouped(actions)[0]:
+            first = files.first
+            if files.size > TAIL_BYTES:
                 price += LIKELY_KEYS * (trip + BUCKET_BYTES)
-            if not self.catalog.is_open(action):
-                price += trip + min(action.size, TAIL_BYTES)
+            if not first.opening and not self.catalog.is_open(first):
+                price += trip + min(first.size, first.tail or TAIL_BYTES)
+            if len(files.actions) > 1:
+                price += LIKELY_KEYS * (trip + files.actions[1].tail)
         return price
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _opened(self, snapshot: SnapshotView, report: RouteReport) -> list[KeyMap]:
+    def _opened(self, snapshot: SnapshotView, report: RouteReport) -> list[tuple[Files, KeyMap]]:
         timeout = self.config["xref.query.timeoutMs"] / 1000
-        opened = self.catalog.open_all(snapshot.keymaps, timeout)
+        groups, stray = grouped(snapshot.keymaps)
+        opened = self.catalog.open_all([group.first for group in groups], timeout)
         maps = []
-        for action, found in zip(snapshot.keymaps, opened, strict=True):
+        for group, found in zip(groups, opened, strict=True):
             if isinstance(found, KeyMap):
-                maps.append(found)
+                maps.append((group, found))
             else:
-                self._failed(action.path, found, report)
+                self._failed(group.first.path, found, report)
+        for action in stray:
+            error = CorruptFileError("a part of the key map is missing", path=action.path)
+            self._failed(action.path, error, report)
         return maps
 
     def _failed(self, path: str, error: Exception, report: RouteReport) -> None:
@@ -218,16 +252,16 @@ class KeyMapRouter:
     def _relevant(
         self,
         snapshot: SnapshotView,
-        maps: Sequence[KeyMap],
+        maps: Sequence[tuple[Files, KeyMap]],
         wanted: Bools,
         wordings: Wordings,
         report: RouteReport,
     ) -> list[_Asked]:
         """The maps that cover a candidate, with what is asked of them."""
         asked = []
-        for found in maps:
+        for files, found in maps:
             try:
-                one = self._asked(snapshot, found, wanted, wordings)
+                one = self._asked(snapshot, files, found, wanted, wordings)
             except (CorruptFileError, SchemaMismatchError, ValueError, LookupError) as error:
                 self._failed(found.path, error, report)
                 continue
@@ -236,7 +270,7 @@ class KeyMapRouter:
         return asked
 
     def _asked(
-        self, snapshot: SnapshotView, found: KeyMap, wanted: Bools, wordings: Wordings
+        self, snapshot: SnapshotView, files: Files, found: KeyMap, wanted: Bools, wordings: Wordings
     ) -> _Asked | None:
         places = places_of(snapshot, found)
         asked = (places >= 0) & wanted[places]
@@ -248,7 +282,7 @@ class KeyMapRouter:
             mask = asked & (numbers == number)
             if mask.any():
                 parts.append((mask, wordings.of(described_kind(*texts), HASH_KIND)))
-        return _Asked(found, places, parts)
+        return _Asked(files, found, places, parts)
 
     def _answers(
         self, asked: Sequence[_Asked], report: RouteReport
@@ -267,9 +301,7 @@ class KeyMapRouter:
                 future.cancel()
 
     def _fetch(self, one: _Asked) -> Answers:
-        keys = one.keys
-        said = fetch(self.store, one.map, keys) if keys else {}
-        return Answers(one.map.splits, said)
+        return Answers(one.map.splits, ask(self.catalog, one.files, one.keys))
 
     def _ask_xrefs(
         self,
