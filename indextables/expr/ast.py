@@ -96,12 +96,16 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class Fuzzy:
-    """Terms within an edit distance of 1 or 2."""
+    """Terms within an edit distance of 1 or 2; with ``prefix`` a beginning of a term.
+
+    The first ``same`` characters of the value stand unchanged in the term.
+    """
 
     field: str
     value: str
     distance: int = 1
     prefix: bool = False
+    same: int = 0
 
 
 @dataclass(frozen=True, slots=True)

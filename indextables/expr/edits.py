@@ -6,8 +6,15 @@ The restricted form ("optimal string alignment"): no character takes part in two
 from __future__ import annotations
 
 
-def within_edits(wanted: str, word: str, distance: int, prefix: bool = False) -> bool:
-    """Whether ``word`` (with ``prefix``: some beginning of it) is at most so many edits away."""
+def within_edits(
+    wanted: str, word: str, distance: int, prefix: bool = False, same: int = 0
+) -> bool:
+    """Whether ``word`` (with ``prefix``: some beginning of it) is at most so many edits away.
+
+    The first ``same`` characters may not differ.
+    """
+    if word[:same] != wanted[:same]:
+        return False
     if not prefix and abs(len(wanted) - len(word)) > distance:
         return False
     before: list[int] = []

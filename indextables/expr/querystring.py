@@ -7,10 +7,12 @@ r"""The search language: text in, query AST out.
   field. With several default fields each word may be in any of them; a field that cannot hold the
   word (``abc`` in a number) is skipped, unless no field can.
 * ``"a phrase"``, ``"a phrase"~2`` with moves, ``"a phr"*`` with the last word a prefix.
-* ``pre*``, ``w?ld*``, ``*tail``, ``word~`` and ``word~2`` (fuzzy, one edit by default),
-  ``/regex/``.
+* ``pre*``, ``w?ld*``, ``*tail``, ``word~`` and ``word~2`` (fuzzy, one edit by default), ``word~2*``
+  (a beginning that is fuzzy), ``/regex/``.
 * ``field:[1 TO 5]``, ``field:{1 TO 5}`` without its ends, mixed brackets, ``*`` as an open end;
-  ``field:>5``, ``>=``, ``<``, ``<=``; ``field: IN [a b "c d"]``; ``field:*`` has a value.
+  ``field:>5``, ``>=``, ``<``, ``<=``; ``field: IN [a b "c d"]``; ``field:*`` has a value, and so
+  says ``_exists_:field``. Dates may be computed: ``ts:[now-1d TO now]``, ``ts:>=now/d``.
+* ``(a b c)@2`` needs at least two of its parts.
 * ``x^2`` multiplies the score. ``*`` alone is every row; a blank query is no row.
 * A backslash takes any character as it is; inside quotes it does so before ``"`` and itself.
 
@@ -20,13 +22,15 @@ Errors are ``QuerySyntaxError`` with the place, or ``UnknownColumnError`` with t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 import pyarrow as pa
 
 from indextables.errors import PlanningError, QuerySyntaxError, require_characters
 from indextables.expr import ast, timetext
+from indextables.expr.barewords import Word
+from indextables.expr.datemath import fixed_now
 from indextables.expr.searchfields import BadLiteralError, SearchField, any_of
 from indextables.expr.searchscope import SearchScope
 from indextables.mapping import DocMapping
@@ -45,13 +49,20 @@ def parse_query(
     schema: pa.Schema,
     time_zone: str = "UTC",
     max_default_fields: int = 0,
+    default_operator: str = "and",
 ) -> ast.Query:
-    """The query a search string means; 0 puts no limit on the default fields."""
+    """The query a search string means; 0 puts no limit on the default fields.
+
+    With the default operator ``or``, words side by side are not required, except those next to an
+    ``AND`` or behind a ``+``.
+    """
     require_characters(text)
     scope = SearchScope(mapping, schema, timetext.zone(time_zone))
     defaults = [scope.field(name) for name in default_fields]
     parser = _Parser(text, scope, _Target(tuple(defaults), named=False), max_default_fields)
-    return parser.parse()
+    parser.joins_by_or = default_operator == "or"
+    with fixed_now():
+        return parser.parse()
 
 
 @dataclass(frozen=True)
@@ -60,36 +71,6 @@ class _Target:
 
     fields: tuple[SearchField, ...]
     named: bool
-
-
-@dataclass
-class _Word:
-    """A bare word: its characters, and which of them a backslash made plain."""
-
-    start: int
-    chars: list[str] = field(default_factory=list)
-    plain: list[bool] = field(default_factory=list)
-
-    def add(self, char: str, plain: bool) -> None:
-        self.chars.append(char)
-        self.plain.append(plain)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.chars)
-
-    @property
-    def is_pattern(self) -> bool:
-        return any(c in "*?" and not p for c, p in zip(self.chars, self.plain, strict=True))
-
-    @property
-    def pattern(self) -> str:
-        """As a wildcard pattern: plain wildcards and backslashes get a backslash."""
-        pairs = zip(self.chars, self.plain, strict=True)
-        return "".join("\\" + c if c == "\\" or (plain and c in "*?") else c for c, plain in pairs)
-
-    def is_keyword(self, *words: str) -> bool:
-        return self.text in words and not any(self.plain)
 
 
 class _Parser:
@@ -102,6 +83,7 @@ class _Parser:
         self._limit = limit
         self._at = 0
         self._depth = 0
+        self.joins_by_or = False
 
     def parse(self) -> ast.Query:
         self._skip()
@@ -132,8 +114,8 @@ class _Parser:
             return True
         return False
 
-    def _read_word(self, extra_ends: str = "") -> _Word:
-        word = _Word(self._at)
+    def _read_word(self, extra_ends: str = "") -> Word:
+        word = Word(self._at)
         while char := self._peek():
             if char == "\\":
                 self._escaped(word)
@@ -148,7 +130,7 @@ class _Parser:
                 self._at += 1
         return word
 
-    def _escaped(self, word: _Word) -> None:
+    def _escaped(self, word: Word) -> None:
         char = self._peek(1)
         if not char:
             self._fail("a backslash at the end", hint="Double it to search for a backslash")
@@ -161,7 +143,7 @@ class _Parser:
         while self._text[at : at + 1].isdigit() or (sign == "^" and self._text[at : at + 1] == "."):
             at += 1
         following = self._text[at : at + 1]
-        return not following or following in _BLANK + ")^"
+        return not following or following in _BLANK + ")^" or (sign == "~" and following == "*")
 
     def _keyword(self, *words: str) -> bool:
         """Take an operator word, if one stands here alone."""
@@ -186,18 +168,27 @@ class _Parser:
 
     def _all(self, target: _Target) -> ast.Query:
         must: list[ast.Query] = []
+        should: list[ast.Query] = []
         must_not: list[ast.Query] = []
+        joined = False
         while True:
-            excluded, query = self._signed(target)
-            (must_not if excluded else must).append(query)
+            excluded, required, query = self._signed(target)
             self._skip()
-            if self._keyword("AND", "&&"):
+            following = self._keyword("AND", "&&")
+            if excluded:
+                must_not.append(query)
+            elif self.joins_by_or and not (required or joined or following):
+                should.append(query)
+            else:
+                must.append(query)
+            joined = following
+            if following:
                 continue
             if not self._peek() or self._peek() == ")" or self._at_or():
                 break
-        if len(must) == 1 and not must_not:
-            return must[0]
-        return ast.Bool(must=tuple(must), must_not=tuple(must_not))
+        if len(must) + len(should) == 1 and not must_not:
+            return (must or should)[0]
+        return ast.Bool(tuple(must), tuple(should), tuple(must_not))
 
     def _at_or(self) -> bool:
         start = self._at
@@ -205,9 +196,9 @@ class _Parser:
         self._at = start
         return found
 
-    def _signed(self, target: _Target) -> tuple[bool, ast.Query]:
-        """One clause and whether it is excluded."""
-        excluded = False
+    def _signed(self, target: _Target) -> tuple[bool, bool, ast.Query]:
+        """One clause, whether it is excluded, and whether a plus requires it."""
+        excluded = required = False
         while True:
             self._skip()
             start = self._at
@@ -215,13 +206,14 @@ class _Parser:
                 excluded = not excluded
             elif self._peek() and self._peek() in "+-":
                 excluded ^= self._peek() == "-"
+                required |= self._peek() == "+"
                 self._at += 1
                 if not self._peek() or self._peek() in _BLANK + ")":
                     self._fail(
                         f"nothing after '{self._text[start]}'", start, "Quote it to search it"
                     )
             else:
-                return excluded, self._boosted(target)
+                return excluded, required, self._boosted(target)
 
     def _boosted(self, target: _Target) -> ast.Query:
         query = self._primary(target)
@@ -259,9 +251,11 @@ class _Parser:
             self._fail("'*:' takes only '*'", named.start)
         if not self._peek() or self._peek() == ")":
             self._fail(f"nothing after '{named.text}:'")
+        if named.is_keyword("_exists_"):
+            return self._scope.field(self._read_word().text).exists()
         return self._value_in(named)
 
-    def _value_in(self, named: _Word) -> ast.Query:
+    def _value_in(self, named: Word) -> ast.Query:
         target = _Target((self._scope.field(named.text),), named=True)
         return self._group(target) if self._peek() == "(" else self._value(target)
 
@@ -279,9 +273,22 @@ class _Parser:
         if not self._take(")"):
             self._fail("no ')' for this '('", start)
         self._depth -= 1
-        return query
+        return self._at_least(query) if self._peek() == "@" else query
 
-    def _field_name(self) -> _Word | None:
+    def _at_least(self, query: ast.Query) -> ast.Query:
+        """A group of which only so many parts are needed."""
+        start = self._at
+        self._at += 1
+        digits = self._digits()
+        if not digits:
+            self._fail("a group needs a number after '@'", start, "Write (a b c)@2")
+        whole = query if isinstance(query, ast.Bool) else ast.Bool(must=(query,))
+        parts, must_not = (*whole.must, *whole.should), whole.must_not
+        if len(parts) < int(digits):
+            return ast.MatchNone()
+        return ast.Bool(should=parts, must_not=must_not, minimum_should_match=int(digits))
+
+    def _field_name(self) -> Word | None:
         """The name before a colon, consumed with it; ``None`` and nothing consumed otherwise."""
         start = self._at
         if self._peek() and self._peek() in '"/[{<>':
@@ -338,7 +345,7 @@ class _Parser:
             self._fail(str(first), start)
         return any_of(parts)
 
-    def _word(self, target: _Target, word: _Word) -> ast.Query:
+    def _word(self, target: _Target, word: Word) -> ast.Query:
         if not word.chars:
             self._fail(f"unexpected '{self._peek()}'" if self._peek() else "something is missing")
         if word.text == "*" and not word.plain[0]:
@@ -353,7 +360,7 @@ class _Parser:
             self._fail(f"'{word.text}' has nothing to join", word.start, "Quote it to search it")
         return self._ask(target, word.start, lambda f: f.literal(word.text))
 
-    def _fuzzy(self, target: _Target, word: _Word) -> ast.Query:
+    def _fuzzy(self, target: _Target, word: Word) -> ast.Query:
         self._at += 1
         digits = self._digits()
         distance = int(digits) if digits else 1
@@ -361,7 +368,8 @@ class _Parser:
             self._fail("a fuzzy word allows at most 2 edits", self._at - len(digits))
         if word.is_pattern:
             self._fail("a word cannot be fuzzy and have wildcards", word.start)
-        return self._ask(target, word.start, lambda f: f.fuzzy(word.text, distance))
+        starts = self._take("*")
+        return self._ask(target, word.start, lambda f: f.fuzzy(word.text, distance, prefix=starts))
 
     def _phrase(self, target: _Target, start: int) -> ast.Query:
         text = self._quoted()

@@ -8,6 +8,7 @@ A literal becomes the AST node its field's kind asks for:
 * numbers: exact; ``1.5`` is in no integer field, a range ending there ends at the next integer;
 * dates and timestamps: a day, month or year names all its moments (``ts:2024-01-15`` is that whole
   day in the session's zone, ``ts:>2024`` starts with 2025); with a time of day it is that instant;
+  ``now-1d/d`` and the like are computed (``datemath``);
 * ip: an address, a CIDR block or trailing wildcards (``10.0.*.*``);
 * bool: ``true`` and ``false``; binary: hexadecimal digits;
 * JSON: tokens at a path. A path inside a struct has a type and is read by it, any other may hold
@@ -30,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.expr import ast, jsonpaths, timetext
+from indextables.expr import ast, datemath, jsonpaths, timetext
 from indextables.expr.analyzers import analyze
 from indextables.expr.ipaddr import address_range, format_address, parse_address
 from indextables.expr.leaves import is_discrete
@@ -134,24 +135,31 @@ class SearchField:
 
     # -- patterns ---------------------------------------------------------------------------------
 
-    def wildcard(self, pattern: str) -> ast.Query:
+    def wildcard(self, pattern: str, *, folded: bool = True) -> ast.Query:
         """``pattern`` has ``*`` and ``?`` as wildcards, a backslash before plain ones."""
         if self.mapping.type == "ip":
             return self._value(pattern)
         self._need_text("wildcards")
-        return ast.Wildcard(self.name, self._fold(pattern))
+        return ast.Wildcard(self.name, self._fold(pattern) if folded else pattern)
 
-    def fuzzy(self, text: str, distance: int) -> ast.Query:
-        """Terms within an edit distance; swapping two neighbours is one edit."""
+    def fuzzy(
+        self, text: str, distance: int, *, prefix: bool = False, same: int = 0, cut: bool = True
+    ) -> ast.Query:
+        """Terms within an edit distance; swapping two neighbours is one edit.
+
+        With ``prefix`` a beginning of the term; the first ``same`` characters may not differ.
+        With ``cut=False`` the text is one term as it is.
+        """
         self._need_text("fuzzy words")
-        words = [text] if self.mapping.is_exact_text else self.tokens(text)
+        words = self.tokens(text) if cut and not self.mapping.is_exact_text else [text]
         if len(words) > 1:
             raise BadLiteralError(f"'{text}' is {len(words)} words; only one word can be fuzzy")
         if not words:
             return ast.MatchNone()
         if distance == 0:
-            return ast.Term(self.name, words[0])
-        return ast.Fuzzy(self.name, words[0], distance)
+            start = ast.Wildcard(self.name, escape_wildcards(words[0]) + "*")
+            return start if prefix else ast.Term(self.name, words[0])
+        return ast.Fuzzy(self.name, words[0], distance, prefix, same)
 
     def regex(self, pattern: str) -> ast.Query:
         """Terms that a regular expression matches as a whole."""
@@ -294,6 +302,8 @@ class SearchField:
 
 def moment_span(text: str, dtype: pa.DataType, tz: tzinfo, what: str) -> Span:
     """The days or microseconds that a date or timestamp text names."""
+    if datemath.is_math(text):
+        return _computed_span(text, dtype, tz, what)
     match = _MOMENT.match(text.strip())
     if match is None:
         raise BadLiteralError(f"'{text}' is not a date or time; {what}")
@@ -311,6 +321,23 @@ def moment_span(text: str, dtype: pa.DataType, tz: tzinfo, what: str) -> Span:
     if dtype.tz is None:
         return Span(first * timetext.DAY_MICROS, after * timetext.DAY_MICROS - 1)
     return Span(timetext.day_start(first, tz), timetext.day_start(after, tz) - 1)
+
+
+def _computed_span(text: str, dtype: pa.DataType, tz: tzinfo, what: str) -> Span:
+    """A computed moment: instants, shown by a zone's clock where the column has no zone."""
+    zoned = pa.timestamp("us", "UTC")
+    try:
+        span = datemath.math_span(text, tz, lambda part: moment_span(part, zoned, tz, what))
+    except (ValueError, OverflowError):
+        span = None
+    if span is None:
+        raise BadLiteralError(f"'{text}' is not a date or time; {what}")
+    if pa.types.is_timestamp(dtype) and dtype.tz is not None:
+        return span
+    low, high = (timetext.instant_to_local(i, tz) for i in (span.low, span.high))
+    if pa.types.is_date(dtype):
+        return Span(low // timetext.DAY_MICROS, high // timetext.DAY_MICROS)
+    return Span(low, high)
 
 
 def _instant_span(text: str, dtype: pa.DataType, tz: tzinfo, what: str) -> Span:

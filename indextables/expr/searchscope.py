@@ -28,6 +28,11 @@ class SearchScope:
         self._tz = tz
         self._columns = {name.lower(): name for name in schema.names}
 
+    @property
+    def names(self) -> list[str]:
+        """The columns that can be searched, as the user calls them."""
+        return self._mapping.names
+
     def field(self, name: str) -> SearchField:
         """The field of a name; unknown names are an error that lists the known ones."""
         found = self._mapping.get(name)

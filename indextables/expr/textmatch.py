@@ -6,7 +6,8 @@ positions of its own. On those:
 
 * ``Term``/``TermSet``: a term equal to the value. ``Wildcard``, ``Regex``, ``Fuzzy``: a term that
   fits as a whole; fuzzy distance counts insertions, deletions, replacements and swaps of
-  neighbours, each one edit, no character edited twice; with ``prefix`` a beginning of the term.
+  neighbours, each one edit, no character edited twice; with ``prefix`` a beginning of the term;
+  the first ``same`` characters stand unchanged.
 * ``Phrase``: terms at positions ``p0, p1, ...``, each its own; moved to where the first would
   stand (``pi - i``) they differ by at most ``slop``. With ``prefix`` the last is a beginning.
 * ``FullText``: the text's tokens, all (``and``) or some (``or``); for JSON also as a number.
@@ -266,8 +267,8 @@ def _wanted(query: ast.OneTermQuery, words: pa.Array) -> Rows:
             return as_rows(pc.match_substring_regex(words, regex))
         case ast.Regex():
             return as_rows(pc.match_substring_regex(words, f"^(?:{query.pattern})$"))
-        case ast.Fuzzy(_, value, distance, prefix):
-            near = (within_edits(value, w, distance, prefix) for w in words.to_pylist())
+        case ast.Fuzzy(_, value, distance, prefix, same):
+            near = (within_edits(value, w, distance, prefix, same) for w in words.to_pylist())
             return np.fromiter(near, bool, len(words))
         case ast.Range():
             inside = (_between(w.encode(), query) for w in words.to_pylist())

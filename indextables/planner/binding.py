@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from indextables.expr.datemath import uses_now
 from indextables.expr.predicate import TRUE, Predicate
 from indextables.log.read.facts import Fact
 from indextables.log.read.view import SnapshotView
@@ -28,6 +29,8 @@ def bind_cached(
     if not isinstance(filters, str):
         if isinstance(filters, Predicate):
             return filters
+        return _bind(filters, snapshot, time_zone, case_sensitive, most_fields)
+    if uses_now(filters):
         return _bind(filters, snapshot, time_zone, case_sensitive, most_fields)
     key = (filters, time_zone, case_sensitive, most_fields)
     return BOUND.of(

@@ -26,6 +26,7 @@ from indextables.expr.predicate import Predicate
 from indextables.log.read.view import SnapshotView
 
 if TYPE_CHECKING:
+    from indextables.expr.similarity import Ranking
     from indextables.splits.lookup.colindex.opening import IndexRefs
     from indextables.splits.read.source import SplitRef
 
@@ -44,6 +45,8 @@ class SplitTask:
     """Column indexes of these splits, as far as the log knows them."""
     row_blocks: Mapping[str, int] = field(default_factory=dict)
     """Splits whose only row that can match is in a known block of rows (``keysets.BLOCK_ROWS``)."""
+    ranking: Ranking | None = None
+    """What relevance is computed from, where it is asked for."""
 
     @property
     def size(self) -> int:

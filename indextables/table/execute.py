@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,9 +23,10 @@ from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
 from indextables.splits.format.keysets import BLOCK_ROWS
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
-from indextables.splits.read.access import SplitScan, scores
+from indextables.splits.read.access import SplitScan
 from indextables.splits.read.aggregate import aggregate_scans
 from indextables.splits.read.partials import Aggregation, Partial
+from indextables.splits.read.ranking import relevant
 from indextables.splits.read.reader import SplitReader
 from indextables.splits.read.source import SplitRef
 from indextables.storage import pool
@@ -75,6 +77,11 @@ def near_rows(split: SplitRef, block: int) -> NDArray[np.uint32] | None:
     return np.arange(block * BLOCK_ROWS, min(rows, (block + 1) * BLOCK_ROWS), dtype=np.uint32)
 
 
+def single_splits(tasks: Iterable[SplitTask]) -> list[SplitTask]:
+    """The same work with one split a task."""
+    return [replace(task, splits=(split,)) for task in tasks for split in task.splits]
+
+
 def read_task(
     store: Store,
     task: SplitTask,
@@ -114,11 +121,17 @@ def aggregate_task(
 def scored_task(
     store: Store, task: SplitTask, schema: pa.Schema, config: Config
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, the relevance of each in a last column ``_score``."""
+    """The rows of one task, the relevance of each in a last column ``_score``.
+
+    Where only the best are wanted, each split gives no more than its best.
+    """
     columns = schema.names if task.columns is None else list(task.columns)
     for split in task.splits:
         scan = open_scan(store, task, split, schema, config)
-        relevance = scores(scan.reader, task.predicate)
+        relevance = relevant(scan, task.ranking)
+        if task.ranking is not None and task.ranking.best is not None:
+            rows = scan.matching_rows()
+            scan = scan.narrowed(only=rows[task.ranking.chosen(relevance[rows])])
         for rows, batch in scan.pieces(columns, config["read.batchRows"]):
             values = pa.array(relevance[rows], pa.float32())
             fields = [*batch.schema, pa.field(SCORE, values.type)]

@@ -1,15 +1,20 @@
-"""Top-k search over all splits: best first, scores as each split's index gives them.
+"""Top-k search over all splits: best first, scored as one index over all live rows would.
 
-A split never holds more than ``limit`` of the answer, so each is asked for its best ``limit`` rows;
-the best of all are fetched, nothing else. Scores are BM25 within a split; rows without a score
-(splits scanned instead of searched) sort last. Ties are broken by split and row, so the same
-question gives the same answer.
+The statistics of the whole table come first (``table.statistics``). They also bound what a split
+can reach: the sum of the weights of the words it holds. Splits are asked in the order of these
+bounds, a few at a time, each for its best ``limit`` rows; once the worst of the best rows so far is
+better than the bound of the next split, neither it nor any later one is opened. Then the rows
+themselves are fetched, nothing else. Ties are broken by split and row, so the same question gives
+the same answer.
+
+``statistics="local"`` scores each split by its own statistics alone and asks every split: cheaper
+where a table has many splits and no cross-reference, but scores of different splits do not compare.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,31 +24,37 @@ import pyarrow as pa
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr import ast
 from indextables.expr.ast import query_fields
+from indextables.expr.elastic import parse_elastic
 from indextables.expr.predicate import TRUE, TextMatch, conjunction
 from indextables.expr.querystring import parse_query
+from indextables.expr.similarity import Statistics
 from indextables.naming import stored_columns, stored_mapping
 from indextables.planner import Planner
 from indextables.planner.tasks import SplitTask
-from indextables.splits.read.access import read_split, scored_rows
-from indextables.splits.read.reader import SplitReader
+from indextables.splits.read.access import SplitScan, read_split, scored_rows
+from indextables.splits.read.ranking import Ranker
+from indextables.splits.read.reader import Hits, SplitReader
 from indextables.table.execute import SCORE, in_order, open_scan, output_schema, parallelism
+from indextables.table.statistics import gather, highest
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
 
 SNIPPET = "_snippet"
+STATISTICS = ("global", "local")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One search."""
 
-    query: str
+    query: str | Mapping[str, Any] | ast.Query
     columns: Sequence[str] | None = None
     limit: int = 10
     fields: Sequence[str] | None = None
     where: Any = None
     snippet: str | None = None
+    statistics: str = "global"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +68,103 @@ def search(table: Table, request: Request) -> pa.Table:
     """The best rows, best first."""
     if request.limit < 1:
         raise PlanningError(f"a search needs a limit of at least 1, not {request.limit}")
-    planner = Planner(table)
-    fields = _default_fields(table, request.fields)
-    query = parse_query(
-        request.query,
-        default_fields=fields,
-        mapping=stored_mapping(table.mapping, table.schema),
-        schema=table.schema,
-    )
+    if request.statistics not in STATISTICS:
+        raise PlanningError(
+            f"statistics='{request.statistics}' is not known", hint=f"Use one of {STATISTICS}"
+        )
+    planner = Planner(table, xref_router=table.xref_router)
+    query, fields = _parsed(table, request)
     where = planner.bind(request.where)
     asked = query_fields(query) or stored_columns(table.schema, fields)
-    text = TextMatch(query, tuple(asked), request.query, "indexquery")
+    text = TextMatch(query, tuple(asked), str(request.query), "indexquery")
     plan = planner.plan(conjunction([text, where]), columns=request.columns)
     plan.check_decidable()
     table.last_plan = plan
     found_in = [(task, split) for task in plan.tasks for split in task.splits]
-    tasks = [replace(task, predicate=where, splits=(split,)) for task, split in found_in]
+    tasks = [
+        replace(task, predicate=where, splits=(split,), row_blocks={}) for task, split in found_in
+    ]
     splits = [split for _, split in found_in]
-
-    def best(number: int) -> list[_Hit]:
-        return _best_of_split(table, tasks[number], number, query, request.limit)
-
-    count = parallelism(table)
-    found = [hit for hits in in_order(best, range(len(splits)), count) for hit in hits]
-    top = heapq.nsmallest(request.limit, found, key=lambda h: (-h.score, h.split, h.row))
+    search = _Search(table, tasks, query, request.limit)
+    top = search.local() if request.statistics == "local" else search.ranked()
     return _fetch(table, splits, top, plan.columns, query, request.snippet)
+
+
+def _parsed(table: Table, request: Request) -> tuple[ast.Query, list[str]]:
+    fields = _default_fields(table, request.fields)
+    mapping = stored_mapping(table.mapping, table.schema)
+    known: dict[str, Any] = {"mapping": mapping, "schema": table.schema}
+    if isinstance(request.query, str):
+        return parse_query(request.query, default_fields=fields, **known), fields
+    if isinstance(request.query, Mapping):
+        return parse_elastic(request.query, default_fields=fields, **known), fields
+    return request.query, fields
+
+
+class _Search:
+    """One query over the splits of a plan."""
+
+    def __init__(self, table: Table, tasks: list[SplitTask], query: ast.Query, limit: int) -> None:
+        self._table = table
+        self._tasks = tasks
+        self._query = query
+        self._limit = limit
+        self._at_once = parallelism(table)
+
+    def local(self) -> list[_Hit]:
+        """The best rows by the statistics of each split."""
+        found = in_order(self._best_locally, range(len(self._tasks)), self._at_once)
+        return self._top([hit for hits in found for hit in hits])
+
+    def ranked(self) -> list[_Hit]:
+        """The best rows by the statistics of the table."""
+        if not self._tasks:
+            return []
+        gathered = gather(self._table, self._query)
+        bounds = [highest(self._query, gathered, t.splits[0].path) for t in self._tasks]
+        order = sorted(range(len(bounds)), key=lambda number: -bounds[number])
+        top: list[_Hit] = []
+        for start in range(0, len(order), self._at_once):
+            group = order[start : start + self._at_once]
+            if len(top) == self._limit:
+                group = [n for n in group if bounds[n] >= top[-1].score]
+            if not group:
+                break
+
+            def best(number: int) -> list[_Hit]:
+                return self._best(number, gathered.statistics)
+
+            found = in_order(best, group, self._at_once)
+            top = self._top([*top, *(hit for hits in found for hit in hits)])
+        return top
+
+    def _top(self, found: list[_Hit]) -> list[_Hit]:
+        return heapq.nsmallest(self._limit, found, key=lambda h: (-h.score, h.split, h.row))
+
+    def _open(self, number: int) -> SplitScan:
+        task, table = self._tasks[number], self._table
+        return open_scan(table.store, task, task.splits[0], table.schema, table.config)
+
+    def _best(self, number: int, statistics: Statistics) -> list[_Hit]:
+        scan = self._open(number)
+        ranker = Ranker(scan.narrowed(stored=True), statistics)
+        hits = ranker.best(self._query, self._limit if scan.is_unfiltered else None)
+        return self._kept(scan, number, hits)
+
+    def _best_locally(self, number: int) -> list[_Hit]:
+        scan = self._open(number)
+        hits = scored_rows(scan.reader, self._query, self._limit if scan.is_unfiltered else None)
+        return self._kept(scan, number, hits)
+
+    def _kept(self, scan: SplitScan, number: int, hits: Hits) -> list[_Hit]:
+        """The hits that the filter keeps too."""
+        rows, scores = hits.rows, hits.scores
+        if scores is None:
+            scores = np.zeros(len(rows), np.float32)
+        if not scan.is_unfiltered and len(rows):
+            keep = np.isin(rows, scan.matching_rows())
+            rows, scores = rows[keep][: self._limit], scores[keep][: self._limit]
+        return [_Hit(float(s), number, int(r)) for r, s in zip(rows, scores, strict=True)]
 
 
 def _default_fields(table: Table, fields: Sequence[str] | None) -> list[str]:
@@ -94,20 +177,6 @@ def _default_fields(table: Table, fields: Sequence[str] | None) -> list[str]:
         return names
     tokenized = [f.name for f in mapping.fields if f.is_tokenized]
     return tokenized or [f.name for f in mapping.fields if f.type == "text"]
-
-
-def _best_of_split(
-    table: Table, task: SplitTask, number: int, query: ast.Query, limit: int
-) -> list[_Hit]:
-    scan = open_scan(table.store, task, task.splits[0], table.schema, table.config)
-    hits = scored_rows(scan.reader, query, limit if scan.is_unfiltered else None)
-    rows, scores = hits.rows, hits.scores
-    if scores is None:
-        scores = np.zeros(len(rows), np.float32)
-    if not scan.is_unfiltered:
-        keep = np.isin(rows, scan.matching_rows())
-        rows, scores = rows[keep][:limit], scores[keep][:limit]
-    return [_Hit(float(s), number, int(r)) for r, s in zip(rows, scores, strict=True)]
 
 
 def _fetch(

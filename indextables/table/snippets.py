@@ -65,8 +65,8 @@ def _leaf(query: ast.FieldQuery, tokenizer: str, length: int) -> Iterator[Callab
             parsed = LikePattern.wildcards(query.pattern)
             fits = re.compile(parsed.spelled(re.escape, ".*", "."), re.DOTALL).fullmatch
             yield lambda token: fits(token) is not None
-        case ast.Fuzzy(_, value, distance, prefix):
-            yield lambda token: within_edits(value, token, distance, prefix)
+        case ast.Fuzzy(_, value, distance, prefix, same):
+            yield lambda token: within_edits(value, token, distance, prefix, same)
         case ast.Range() | ast.Regex() | ast.Exists():
             return
         case _:

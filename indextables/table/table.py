@@ -20,7 +20,7 @@ from indextables.mapping import DocMapping
 from indextables.naming import user_mapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
-from indextables.table import execute, ordering, render, searching
+from indextables.table import execute, lookups, ordering, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.interchange import outputs
 from indextables.table.verbs import Verbs
@@ -30,6 +30,14 @@ from indextables.xref.routing import router_of
 
 if TYPE_CHECKING:
     from indextables.log.read.history import HistoryEntry
+
+
+def mapping_of(snapshot: Snapshot) -> DocMapping:
+    """How each column is indexed, as the table says or else as its schema implies."""
+    known = snapshot.table_mapping
+    if known is None:
+        return DocMapping.for_schema(snapshot.schema, snapshot.partition_columns)
+    return user_mapping(known, snapshot.schema)
 
 
 def open_table(
@@ -94,10 +102,7 @@ class Table(Verbs):
     @property
     def mapping(self) -> DocMapping:
         """How each column is indexed."""
-        known = self.snapshot.table_mapping
-        if known is None:
-            return DocMapping.for_schema(self.schema, self.partition_columns)
-        return user_mapping(known, self.schema)
+        return mapping_of(self.snapshot)
 
     def __repr__(self) -> str:
         return render.as_text(self)
@@ -219,22 +224,42 @@ class Table(Verbs):
         request = ordering.Order(column, limit, descending, columns)
         return ordering.top_rows(self, request, where)
 
+    def lookup(
+        self,
+        keys: Any,
+        on: str,
+        columns: Sequence[str] | None = None,
+        *,
+        where: Any = None,
+    ) -> pa.Table:
+        """The rows whose column ``on`` holds one of the keys: an index join.
+
+        ``keys`` is a list or an Arrow array of up to some 100,000 values; NULL finds nothing, and a
+        key that is given twice finds its rows once. Only splits that may hold a key are opened,
+        each once, and asked only for the keys they may hold.
+        """
+        return lookups.lookup(self, keys, on, columns, where)
+
     def search(
         self,
-        query: str,
+        query: str | Mapping[str, Any],
         columns: Sequence[str] | None = None,
         limit: int = 10,
         *,
         fields: Sequence[str] | None = None,
         where: Any = None,
         snippet: str | None = None,
+        statistics: str = "global",
     ) -> pa.Table:
         """The best ``limit`` rows for a search string, with ``_score``, best first.
 
+        A dict is read as an Elasticsearch query: ``{"match": {"message": "disk full"}}``.
         ``fields`` are searched where the query names none (default: every text column);
-        ``snippet`` names a column whose highlighted excerpt is added as ``_snippet``.
+        ``snippet`` names a column whose highlighted excerpt is added as ``_snippet``. Scores are
+        BM25 over all live rows of the table; ``statistics="local"`` takes those of each split
+        instead, which is cheaper and does not compare between splits.
         """
-        request = searching.Request(query, columns, limit, fields, where, snippet)
+        request = searching.Request(query, columns, limit, fields, where, snippet, statistics)
         return searching.search(self, request)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -30,7 +30,7 @@ from indextables.planner import Plan
 from indextables.spark import compat
 from indextables.spark.driver.opened import GoneError, Opened, OpenScans
 from indextables.spark.driver.quick import as_stream, quick_answer
-from indextables.spark.driver.scan import Request
+from indextables.spark.driver.scan import SCORE, Request
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.tasks.grouped import Aggregation
 from indextables.splits.read.partials import group_states
@@ -173,9 +173,12 @@ class Bridge:
 
     def _summary(self, body: Mapping[str, Any]) -> dict[str, Any]:
         opened = self.opened.find(body)
-        return self._story(opened, self._planned(opened, body), body.get("limit"))
+        plan = self._planned(opened, body)
+        return self._story(opened, plan, body.get("limit"), body.get("bestScores"))
 
-    def _story(self, opened: Opened, plan: Plan, limit: int | None) -> dict[str, Any]:
+    def _story(
+        self, opened: Opened, plan: Plan, limit: int | None, best: int | None = None
+    ) -> dict[str, Any]:
         """What is said of a scan: its line in EXPLAIN, and about how much it reads."""
         from indextables.spark.driver.describing import summary
 
@@ -185,6 +188,8 @@ class Bridge:
             rows = min(rows, limit)
         size = int(report.bytes_selected * opened.scan.share(plan.columns))
         text = summary(opened.scan, plan, limit, opened.aggregation, self.layer)
+        if best is not None:
+            text += f", best {best} by _score"
         return {"text": text, "bytes": max(size, 1), "rows": -1 if rows is None else rows}
 
     # -- plans for executors --------------------------------------------------------------------
@@ -192,8 +197,9 @@ class Bridge:
     def _read_function(self, body: Mapping[str, Any]) -> bytes:
         opened = self.opened.find(body)
         plan = self._planned(opened, body)
-        reader = _reader(opened, plan, body["output"])
-        story = json.dumps(self._story(opened, plan, body.get("limit"))).encode()
+        reader = _reader(opened, plan, body)
+        said = self._story(opened, plan, body.get("limit"), body.get("bestScores"))
+        story = json.dumps(said).encode()
         head = struct.pack(">i", len(story)) + story
         if not reader.partitions():
             return NOTHING + head
@@ -205,7 +211,7 @@ class Bridge:
     def reader(self, body: Mapping[str, Any]) -> Any:
         """The reader of one scan with its tasks; none where there is nothing to read."""
         opened = self.opened.find(body)
-        return _reader(opened, self._planned(opened, body), body["output"])
+        return _reader(opened, self._planned(opened, body), body)
 
     def _distribution(self, body: Mapping[str, Any]) -> dict[str, Any]:
         from indextables.spark.driver.distributing import distribution
@@ -227,18 +233,22 @@ class Bridge:
         return {"sql": sqltext.rewritten(text)}
 
 
-def _reader(opened: Opened, plan: Plan, output: str) -> Any:
+def _reader(opened: Opened, plan: Plan, body: Mapping[str, Any]) -> Any:
     from indextables.spark.tasks.reading import TaskPartition, TaskReader
 
     scan, aggregation = opened.scan, opened.aggregation
-    tasks = [TaskPartition(task) for task in scan.tasks(plan)]
+    output = spark_type(body["output"])
+    found = scan.tasks(plan)
+    if SCORE in output.fieldNames():
+        found = scan.ranked(found, body.get("bestScores"), bool(body.get("withTies")))
+    tasks = [TaskPartition(task) for task in found]
     known = counts_by_partition(plan, aggregation)
     if known is not None:
         tasks = [TaskPartition(None, known)]
     if not tasks and aggregation is not None and not aggregation.keys:
         tasks = [TaskPartition(None, next(aggregation.of(())))]
     schema = scan.table.snapshot.schema
-    return TaskReader(scan.request.access, schema, spark_type(output), tasks, aggregation)
+    return TaskReader(scan.request.access, schema, output, tasks, aggregation)
 
 
 def visible(schema: pa.Schema, request: Request) -> pa.Schema:

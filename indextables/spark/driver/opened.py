@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import PlanningError
+from indextables.expr.datemath import uses_now
 from indextables.log.read.snapshot import Snapshot
 from indextables.lru import LRU
 from indextables.planner import Plan
@@ -77,6 +78,7 @@ class OpenScans:
         self._by_handle: LRU[int, Opened] = LRU(MOST_OPEN)
         self._handles: LRU[str, int] = LRU(2 * MOST_OPEN)
         self._numbers = itertools.count(1)
+        self._moments = itertools.count(1)
 
     def find(self, body: Mapping[str, Any]) -> Opened:
         """What a question is about, by its handle or by its whole request."""
@@ -99,6 +101,8 @@ class OpenScans:
         version = self.current(request).version
         fixed = {k: body[k] for k in _KEPT if k in body}
         key = json.dumps([version, fixed], sort_keys=True)
+        if uses_now(json.dumps(fixed.get("filters"))):
+            key = f"{key} {next(self._moments)}"
         request = Request({**fixed, "version": version})
         return self._shared(key, lambda n: Opened(n, Scan(request, self.parallelism)))
 

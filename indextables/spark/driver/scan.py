@@ -141,6 +141,13 @@ class Scan:
             return found
         return packed(found, self.planner.parallelism, self.share(plan.columns))
 
+    def ranked(self, tasks: list[SplitTask], best: int | None, with_ties: bool) -> list[SplitTask]:
+        """The tasks with what relevance is computed from, gathered once for all of them."""
+        from indextables.table.statistics import ranking
+
+        made = ranking(self.table, conjunction([self.fixed, *self.predicates]), best, with_ties)
+        return [replace(task, ranking=made) for task in tasks]
+
     def share(self, columns: Sequence[str] | None) -> float:
         """About which part of a split's bytes a scan of these columns reads."""
         if columns is None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.lru import LRU
+from indextables.mapping import DocMapping
 from indextables.spark.driver.request import Access
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.diskcache import cached
+from indextables.table.table import mapping_of
+from indextables.xref.routing import router_of
 
 MOST_OPEN = 64
 
@@ -25,6 +31,23 @@ class OpenTable:
     path: str
     storage_options: dict[str, Any] = field(default_factory=dict)
     store: Any = None
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.snapshot.schema
+
+    @property
+    def mapping(self) -> DocMapping:
+        """How each column is indexed."""
+        return mapping_of(self.snapshot)
+
+    @cached_property
+    def xref_router(self) -> Any:
+        return router_of(self.store, self.snapshot, self.config)
 
 
 class Tables:

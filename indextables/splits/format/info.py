@@ -74,12 +74,16 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """One index file: its member, its size, the tail every opener reads, and field slices."""
+    """One index file: its member, its size, the tail every opener reads, and field slices.
+
+    Of the file of postings, ``tokens`` says how many a field has; older writers did not.
+    """
 
     member: str
     size: int
     tail: Slice
     slices: Mapping[str, Slice]
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class SplitInfo:
             "index": {
                 "meta": self.index_meta,
                 "fields": [_sparse(f) for f in self.fields.values()],
-                "files": {name: asdict(f) for name, f in self.index_files.items()},
+                "files": {name: _file(f) for name, f in self.index_files.items()},
             },
         }
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
@@ -194,6 +198,11 @@ def _sparse(item: IndexField) -> dict[str, Any]:
     return {k: v for k, v in body.items() if k in ("column", "kind") or v != getattr(default, k)}
 
 
+def _file(item: IndexFile) -> dict[str, Any]:
+    body = asdict(item)
+    return body if item.tokens else {k: v for k, v in body.items() if k != "tokens"}
+
+
 def _count(value: Any) -> int:
     """A number of rows: row numbers have 32 bits."""
     if type(value) is not int or not 0 < value <= MOST_ROWS:
@@ -203,7 +212,8 @@ def _count(value: Any) -> int:
 
 def _index_file(body: dict[str, Any]) -> IndexFile:
     slices = {name: Slice(**s) for name, s in body["slices"].items()}
-    made = IndexFile(body["member"], body["size"], Slice(**body["tail"]), slices)
+    tokens = {name: int(count) for name, count in body.get("tokens", {}).items()}
+    made = IndexFile(body["member"], body["size"], Slice(**body["tail"]), slices, tokens)
     for part in (made.tail, *slices.values()):
         if not 0 <= part.start <= part.end <= made.size:
             raise ValueError(f"a slice lies outside the index file '{made.member}'")

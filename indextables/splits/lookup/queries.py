@@ -274,7 +274,7 @@ class QueryCompiler:
         return unite(self._phrase(field, where, (*head, w), slop, False) for w in words)
 
     def _fuzzy(self, query: ast.Fuzzy, field: IndexField, where: Vocabulary) -> Node:
-        if field.kind == "text":
+        if field.kind == "text" and not query.same:
             return self._terms.fuzzy(where, query.value, query.distance, query.prefix)
         if field.terms > MANY_TERMS:
             return UNKNOWN
@@ -364,8 +364,8 @@ def _matches(words: pa.Array, pattern: str) -> pa.Array:
 
 
 def _near(words: pa.Array, query: ast.Fuzzy) -> pa.Array:
-    found = (within_edits(query.value, w, query.distance, query.prefix) for w in words.to_pylist())
-    return pa.array(list(found), pa.bool_())
+    how = (query.distance, query.prefix, query.same)
+    return pa.array([within_edits(query.value, w, *how) for w in words.to_pylist()], pa.bool_())
 
 
 def _between(words: pa.Array, query: ast.Range) -> pa.Array:

@@ -27,7 +27,7 @@ from indextables.errors import PlanningError
 from indextables.expr import ast
 from indextables.expr.arrays import numbers
 from indextables.expr.evaluate import can_evaluate, evaluate
-from indextables.expr.predicate import TRUE, Predicate, TextMatch, leaves, referenced_columns
+from indextables.expr.predicate import TRUE, Predicate, referenced_columns
 from indextables.lazy import lazily
 from indextables.naming import stored_columns, stored_schema, user_batch
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
@@ -35,6 +35,7 @@ from indextables.splits.lookup.folding import fold
 from indextables.splits.lookup.nodes import Both, Index, Node
 from indextables.splits.read.choose import Candidates, Chooser, Rows
 from indextables.splits.read.columns import Shaper, empty_batch
+from indextables.splits.read.narrowing import narrowed_lists
 from indextables.splits.read.reader import Hits, SplitReader, as_predicate
 from indextables.splits.read.summary import first_rows
 
@@ -68,9 +69,10 @@ class SplitScan:
         table = stored_schema(self.schema)
         values = reader.ref.partition_values if partition_values is None else partition_values
         self.reader = reader
+        self._partition_values = values
         stored = reader.foreign.typed(table).schema if reader.is_foreign else reader.schema
         self.shaper = Shaper(stored, table, values, reader.path)
-        folded = fold(predicate, self.shaper)
+        folded = narrowed_lists(fold(predicate, self.shaper), reader)
         self.predicate = predicate if folded is predicate or folded == predicate else folded
         self.only = None if only is None else np.asarray(only, np.uint32)
         self._near = near is not None and only is None
@@ -87,6 +89,25 @@ class SplitScan:
         """The rows, which what members can tell does not need."""
         reader = self.reader
         return reader.foreign.typed(self.shaper.schema) if reader.is_foreign else reader.rows
+
+    def narrowed(
+        self, predicate: Predicate = TRUE, only: NDArray[Any] | None = None, *, stored: bool = False
+    ) -> SplitScan:
+        """The same split under another predicate; ``stored``: columns by their names in files."""
+        schema, values = self.shaper.schema if stored else self.schema, self._partition_values
+        return SplitScan(self.reader, predicate, schema=schema, partition_values=values, only=only)
+
+    def of_deleted_rows(self) -> SplitScan:
+        """The deleted rows, to take what they hold away from what the split says of all."""
+        whole = self.reader.narrowed(self.reader.ref.physical())
+        schema, values = self.shaper.schema, self._partition_values
+        return SplitScan(whole, TRUE, schema=schema, partition_values=values, only=self.deleted)
+
+    @property
+    def deleted_key(self) -> str:
+        """What tells one set of deleted rows from another."""
+        vector = self.reader.ref.vector
+        return "" if vector is None else vector.unique_id
 
     # -- which rows -------------------------------------------------------------------------------
 
@@ -387,17 +408,6 @@ def scored_rows(reader: SplitReader, query: ast.Query, limit: int | None) -> Hit
         scores = by_row[rows]
     order = np.argsort(-scores, kind="stable")[:limit]
     return Hits(rows[order], scores[order])
-
-
-def scores(reader: SplitReader, predicate: Predicate) -> NDArray[np.float32]:
-    """The relevance of every row of a split: the sum over the searches it may satisfy."""
-    total = np.zeros(reader.num_rows, np.float32)
-    for leaf in leaves(predicate):
-        if isinstance(leaf, TextMatch) and not leaf.negated:
-            hits = scored_rows(reader, leaf.query, None)
-            if hits.scores is not None:
-                total[hits.rows] += hits.scores
-    return total
 
 
 def _ranking(node: Node) -> Index | None:

@@ -119,7 +119,17 @@ def _pack_file(source: str, extension: str, bundle: BundleWriter, names: list[st
         return IndexFile(member, len(data), _slice(data, tail, len(data)), whole)
     found, tail = composite_slices(data, member)
     slices = {names[number]: _slice(data, *found[number]) for number in sorted(found)}
-    return IndexFile(member, len(data), _slice(data, tail, len(data)), slices)
+    tokens = (
+        {n: tokens_of(data[s.start : s.end]) for n, s in slices.items()}
+        if extension == "idx"
+        else {}
+    )
+    return IndexFile(member, len(data), _slice(data, tail, len(data)), slices, tokens)
+
+
+def tokens_of(postings: Any) -> int:
+    """How many tokens a field has; its postings begin with the number."""
+    return int.from_bytes(postings[:8], "little")
 
 
 def _slice(data: bytes, start: int, end: int) -> Slice:

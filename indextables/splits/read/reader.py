@@ -30,6 +30,7 @@ from indextables.log.actions import AddFile
 from indextables.log.vectors.stored import deleted_rows
 from indextables.lru import LRU
 from indextables.mapping import DocMapping
+from indextables.native import BinaryFuse8
 from indextables.splits.format import members
 from indextables.splits.format.info import SplitInfo
 from indextables.splits.lookup.codes import Codes, parse_codes
@@ -41,6 +42,7 @@ from indextables.splits.lookup.search import IndexSearch
 from indextables.splits.lookup.terms import Terms, likely_parts
 from indextables.splits.lookup.zones import Zones, parse_zones
 from indextables.splits.read.foreign import ForeignRows
+from indextables.splits.read.ranked import ranked_indexes
 from indextables.splits.read.source import SplitRef, SplitSource
 from indextables.splits.read.workspace import LazyIndex, OpenIndex, Part, workspace
 from indextables.splits.rows import RowsReader
@@ -118,6 +120,11 @@ class SplitReader:
         return deleted_rows(self._store, vector, self.num_rows, self.path)
 
     @property
+    def key(self) -> Hashable:
+        """What tells this split from every other."""
+        return self._key
+
+    @property
     def info(self) -> SplitInfo:
         if self.source.info is None:
             raise IndexTablesError("the split was written by another program", path=self.path)
@@ -157,6 +164,12 @@ class SplitReader:
         """The filter over the split's keys, as it was written."""
         name = members.FUSE16 if kind == "fuse16" else members.FUSE8
         return self.source.member(name) if self.source.has(name) else None
+
+    @lazily
+    def key_filter(self) -> BinaryFuse8 | None:
+        """The filter over the keys of all rows, deleted ones too."""
+        raw = self.fuse_filter()
+        return None if raw is None else BinaryFuse8.from_postcard(raw)
 
     def column_index_bytes(self, column: str) -> bytes | None:
         name = members.column_index(column)
@@ -200,6 +213,11 @@ class SplitReader:
         """
         needs = likely_parts(self.info, predicate, scored=scored)
         return Session(self, LazyIndex(lambda: self._open_index(needs)), scored=scored)
+
+    def open_for(self, predicate: Predicate) -> None:
+        """Open the index with all that scoring a search reads of it, if it reads anything."""
+        if not self.is_foreign and (needs := likely_parts(self.info, predicate, scored=True)):
+            self._open_index(needs).ensure(needs)
 
     def hash_table(self, column: str) -> HashTable:
         if column not in self._tables:
@@ -307,4 +325,4 @@ _codes: LRU[Hashable, Codes] = LRU(most_bytes=CODES_BYTES, size_of=lambda codes:
 
 def forget_readers() -> int:
     """Drop every cached reader and open index of this process; says how many there were."""
-    return _readers.clear() + _codes.clear() + workspace().clear()
+    return _readers.clear() + _codes.clear() + ranked_indexes.clear() + workspace().clear()

@@ -117,6 +117,12 @@ class OpenIndex:
                     self._lay([(n[0], self._slice(n)) for n in missing])
                 self._laid.update(missing)
 
+    def link_into(self, folder: str) -> None:
+        """Put the segment's files into another folder too; slices laid later are seen there."""
+        for extension in self._files:
+            name = f"{SEGMENT}.{extension}"
+            os.symlink(os.path.join(self._folder, name), os.path.join(folder, name))
+
     def _room(self) -> contextlib.AbstractContextManager[None]:
         """Errors of the machine while files are written name the folder for temporary files."""
         return in_scratch(os.path.dirname(os.path.dirname(self._folder)))

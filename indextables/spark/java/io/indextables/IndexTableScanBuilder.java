@@ -2,16 +2,20 @@ package io.indextables;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.collection.mutable.ListBuffer;
 
 /** Collects what Spark offers for one scan and asks Python which of it the reader will honour. */
-public class IndexTableScanBuilder extends FilterEdge {
+public class IndexTableScanBuilder extends FilterEdge implements SupportsPushDownTopN {
     private final ScanRequest request;
     private final ObjectNode last = Bridge.object();
     private StructType schema;
@@ -52,6 +56,23 @@ public class IndexTableScanBuilder extends FilterEdge {
 
     public boolean pushLimit(int limit) {
         last.put("limit", limit);
+        return true;
+    }
+
+    /** The best rows by relevance: each split gives its best, Spark sorts those. */
+    public boolean pushTopN(SortOrder[] orders, int limit) {
+        if (aggregated
+            || orders.length == 0
+            || orders[0].direction() != SortDirection.DESCENDING
+            || !(orders[0].expression() instanceof NamedReference)) {
+            return false;
+        }
+        String[] name = ((NamedReference) orders[0].expression()).fieldNames();
+        if (name.length != 1 || !name[0].equals("_score")) {
+            return false;
+        }
+        last.put("bestScores", limit);
+        last.put("withTies", orders.length > 1);
         return true;
     }
 
