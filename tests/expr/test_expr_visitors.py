@@ -86,6 +86,9 @@ SINGLE = {
     "splits/read/ranking.py::_query",
     "splits/read/ranking.py::_tree",
     "table/statistics.py::highest",
+    # Only a list of values can be long.
+    "splits/read/narrowing.py::_is_long",
+    "splits/read/narrowing.py::_narrowed",
     # Parts that are joined with their like; any other part stands alone.
     "expr/normalize.py::_merge",
     "expr/normalize.py::all_of",
