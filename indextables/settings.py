@@ -232,6 +232,8 @@ SETTINGS: tuple[Setting, ...] = (
     _s("write.optimizeWrite.minRowsForEstimation", "int", 10_000, "Rows of history needed for an estimate."),
     _s("write.optimizeWrite.distributionMode", "str", "hash", "`hash` brings the rows of a partition together, `balanced` means the same, `none` leaves Spark's order.", "hash", "balanced", "none"),
     _s("write.optimizeWrite.maxSplitSize", "size", 4 << 30, "Never larger than this.", low=1),
+    _s("deletionVector.maxShare", "float", 0.5, "A split of which DELETE, UPDATE or MERGE leaves a larger share of rows deleted is written again without them; 0 writes always and never makes a deletion vector.", low=0, high=1),
+    _s("deletionVector.maxInlineBytes", "int", 1024, "Deletion vectors up to this size stand in the log, larger ones many to a file.", low=0, high=1_000_000),
     _s("mergeOnWrite.enabled", "bool", False, "Merge small splits after a write."),
     _s("mergeOnWrite.targetSize", "size", 4 << 30, "Size of merged splits.", low=1),
     _s("mergeOnWrite.async.enabled", "bool", True, "Merge in the background."),

@@ -46,6 +46,11 @@ def listed(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 
 
 TYPES: dict[str, Any] = {"int": int, "hours": int, "size": Size()}
+MANY = {
+    "names": "NAME...",
+    "pairs": "KEY=VALUE...",
+    "assignments": "COLUMN=EXPRESSION...",
+}
 METAVARS = {"predicate": "PREDICATE", "names": "NAME,...", "size": "SIZE", "place": "TARGET"}
 
 
@@ -85,14 +90,14 @@ def command(kind: type[Verb[Any]]) -> click.Command:
 def _parameter(field: Field[Any], kind: str) -> click.Parameter:
     required = field.default is MISSING
     if required or field.metadata["argument"]:
-        many = kind in ("names", "pairs")
+        many = kind in ("names", "pairs", "assignments")
         return click.Argument(
             [field.name],
             required=required,
             nargs=-1 if many else 1,
             type=TYPES.get(kind),
-            callback=pairs if kind == "pairs" else None,
-            metavar={"names": "NAME...", "pairs": "KEY=VALUE..."}.get(kind, METAVARS.get(kind)),
+            callback=pairs if kind in ("pairs", "assignments") else None,
+            metavar=MANY.get(kind, METAVARS.get(kind)),
         )
     return _option(field, kind)
 

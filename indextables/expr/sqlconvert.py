@@ -105,6 +105,11 @@ class Converter:
             raise PlanningError("a filter is a condition, not a statement")
         return self.expression(node)
 
+    def value(self, node: Any) -> f.Expression:
+        if isinstance(node, exp.Query | exp.Alias) or not isinstance(node, exp.Expression):
+            raise PlanningError("a value is an expression, not a statement")
+        return self.expression(node)
+
     def expression(self, node: Any) -> f.Expression:
         """The node as an expression; what has no rule keeps its text."""
         kind = type(node)

@@ -64,11 +64,31 @@ def parse_predicate(text: str) -> f.Expression:
     try:
         return Converter(source.strings).condition(_parse(source))
     except RecursionError:
+        raise _too_deep(text) from None
+
+
+def parse_value(text: str) -> f.Expression:
+    """The expression of a Spark SQL value such as ``v + 1`` or ``'text'``."""
+    if not text.strip():
         raise QuerySyntaxError(
-            "the predicate is nested too deeply",
-            query=text,
-            hint="Write it with fewer parentheses inside each other",
-        ) from None
+            "the expression is empty", query=text, hint="An empty text is '' with its quotes"
+        )
+    require_characters(text)
+    source = _prepared(text)
+    from indextables.expr.sqlconvert import Converter
+
+    try:
+        return Converter(source.strings).value(_parse(source))
+    except RecursionError:
+        raise _too_deep(text) from None
+
+
+def _too_deep(text: str) -> QuerySyntaxError:
+    return QuerySyntaxError(
+        "the predicate is nested too deeply",
+        query=text,
+        hint="Write it with fewer parentheses inside each other",
+    )
 
 
 def parse_statement(text: str) -> tuple[Any, list[str]]:

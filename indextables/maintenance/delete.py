@@ -1,9 +1,10 @@
-"""DELETE FROM and TRUNCATE TABLE: rows go by rewriting the splits that hold them.
+"""DELETE FROM and TRUNCATE TABLE: rows go, the splits that hold them stay.
 
 The planner finds the splits that may hold matching rows; where every row matches, the split is
-removed without being opened. The others are written again without those rows. One commit; it
-conflicts when a touched split is gone meanwhile, or when a file was added that may hold matching
-rows by its partition values and statistics, so that no matching row slips through.
+removed without being opened. In the others the matching rows are found by their indexes and taken
+away by deletion vectors (see ``rowchange``). One commit; it conflicts when a row it deletes was
+changed meanwhile, or when a file was added that may hold matching rows by its partition values and
+statistics, so that no matching row slips through. It is then decided anew, a few times.
 
 DELETE needs a condition: none at all (an unset variable, an empty list) is an error. All rows go by
 TRUNCATE TABLE, or by a condition that says so (``TRUE``). A truncation opens no split and so also
@@ -15,26 +16,28 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, MaintenanceError, PlanningError
+from indextables.errors import CommitConflictError, PlanningError
 from indextables.expr.filters import says_nothing
 from indextables.expr.predicate import TRUE
-from indextables.log.actions import Action, AddFile
+from indextables.log.actions import AddFile
 from indextables.log.commit.gate import mutates
+from indextables.log.commit.rowlevel import Taken
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.retention.rules import discard
-from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
+from indextables.maintenance.finding import find
+from indextables.maintenance.rewrite import Runner
+from indextables.maintenance.rowchange import RowChange
 from indextables.maintenance.rows import DeleteResult
 from indextables.planner import Plan, Planner
 from indextables.planner.concurrent import file_test
 from indextables.planner.stages.verdict import MUST_MATCH
-from indextables.storage.deleting import Kind
 
 MOST_ATTEMPTS = 3
+T = TypeVar("T")
 
 
 @mutates("DELETE")
@@ -54,17 +57,17 @@ def delete_rows(
             hint="Say which rows go; TRUNCATE TABLE (table.truncate()) deletes all of them",
         )
     settings = config or log.config
-    return _persistently(lambda: _delete(log, where, dry_run, settings, run or run_locally))
+    return persistently(lambda: _delete(log, where, dry_run, settings, run))
 
 
 @mutates("TRUNCATE")
 def truncate_table(log: TransactionLog, *, dry_run: bool = False) -> DeleteResult:
     """Delete all rows, in one commit that opens no split."""
-    return _persistently(lambda: _truncate(log, dry_run))
+    return persistently(lambda: _truncate(log, dry_run))
 
 
-def _persistently(attempt: Callable[[], DeleteResult]) -> DeleteResult:
-    """Try again a few times when another commit was faster."""
+def persistently(attempt: Callable[[], T]) -> T:
+    """Decide again a few times when another commit was faster."""
     for _ in range(MOST_ATTEMPTS - 1):
         with contextlib.suppress(CommitConflictError):
             return attempt()
@@ -74,18 +77,19 @@ def _persistently(attempt: Callable[[], DeleteResult]) -> DeleteResult:
 def _truncate(log: TransactionLog, dry_run: bool) -> DeleteResult:
     snapshot = log.snapshot()
     files = list(snapshot.files())
-    gone = sum(f.num_records or 0 for f in files)
+    gone = sum(f.num_live or 0 for f in files)
     if dry_run:
         text = f"Would remove {len(files)} splits"
         return DeleteResult(log.path, "DRY_RUN", gone, 0, len(files), -1, text)
     if not files:
         text = "The table has no rows"
         return DeleteResult(log.path, "no_action", 0, 0, 0, snapshot.version, text)
+    now = int(time.time() * 1000)
     done = log.commit(
         Transaction(
             snapshot,
             "TRUNCATE",
-            actions=list(_actions(files, [])),
+            actions=[add.removal(now) for add in files],
             reads=ReadSet.table(),
             metrics={"numDeletedRows": gone},
         )
@@ -95,69 +99,50 @@ def _truncate(log: TransactionLog, dry_run: bool) -> DeleteResult:
 
 
 def _delete(
-    log: TransactionLog, where: Any, dry_run: bool, config: Config, run: Runner
+    log: TransactionLog, where: Any, dry_run: bool, config: Config, run: Runner | None
 ) -> DeleteResult:
-    snapshot = log.snapshot()
     plan = Planner(log, config=config).plan(where)
     plan.check_decidable()
-    whole, partly = _sort(plan)
-    gone = sum(f.num_records or 0 for f in whole)
+    whole = _whole_splits(plan)
+    gone = sum(f.num_live or 0 for f in whole)
     if dry_run:
-        text = f"Would remove {len(whole)} splits and look into {len(partly)}"
-        return DeleteResult(log.path, "DRY_RUN", gone, len(partly), len(whole), -1, text)
-    tasks = [RewriteTask.of(log.store, config, snapshot, [f], plan.predicate) for f in partly]
-    done = [_checked(r) for r in run(tasks)] if tasks else []
-    touched = [r for r in done if r.dropped]
-    gone += sum(r.dropped for r in touched)
-    if not whole and not touched:
-        return DeleteResult(log.path, "no_action", 0, 0, 0, snapshot.version, "No row matches")
-    transaction = Transaction(
-        snapshot,
+        others = len(plan) - len(whole)
+        text = f"Would remove {len(whole)} splits and look into {others}"
+        return DeleteResult(log.path, "DRY_RUN", gone, others, len(whole), -1, text)
+    known = {add.path for add in whole}
+    taken = [Taken(f.add, f.num_rows, f.rows) for f in find(log.store, plan, config, skip=known)]
+    gone += sum(len(one.rows) for one in taken)
+    if not whole and not taken:
+        version = plan.snapshot.version
+        return DeleteResult(log.path, "no_action", 0, 0, 0, version, "No row matches")
+    change = RowChange(
+        log,
+        plan.snapshot,
         "DELETE",
+        config,
+        reads_of(plan),
         parameters={"where": str(where)},
-        actions=list(_actions(whole, touched)),
-        reads=_reads(plan),
         metrics={"numDeletedRows": gone},
+        whole=whole,
+        taken=taken,
+        run=run,
     )
-    try:
-        version = log.commit(transaction).version
-    except CommitConflictError:
-        discard(log, Kind.SPLIT, [r.add.path for r in touched if r.add is not None])
-        raise
+    version = change.commit().version
     text = f"Deleted {gone:,} rows"
-    return DeleteResult(log.path, "success", gone, len(touched), len(whole), version, text)
+    again = len(change.rewritten)
+    return DeleteResult(log.path, "success", gone, again, len(whole), version, text)
 
 
-def _reads(plan: Plan) -> ReadSet:
+def reads_of(plan: Plan) -> ReadSet:
+    """What must still be true of a plan's condition when its change is committed."""
     everything = plan.predicate == TRUE
     return ReadSet(whole_table=True) if everything else ReadSet.matching(file_test(plan.predicate))
 
 
-def _sort(plan: Plan) -> tuple[list[AddFile], list[AddFile]]:
-    """Splits that vanish whole, and splits that must be looked into."""
-    whole: list[AddFile] = []
-    partly: list[AddFile] = []
-    for add, verdict in zip(plan.splits, plan.verdicts, strict=True):
-        known = add.num_records is not None and verdict == MUST_MATCH
-        (whole if known else partly).append(add)
-    return whole, partly
-
-
-def _checked(result: Rewritten) -> Rewritten:
-    if result.error is not None:
-        raise MaintenanceError(
-            f"a split could not be read: {result.error}",
-            path=result.failed_path,
-            hint="Run DOCTOR; nothing was deleted",
-        )
-    return result
-
-
-def _actions(whole: list[AddFile], touched: list[Rewritten]) -> Iterator[Action]:
-    now = int(time.time() * 1000)
-    for add in whole:
-        yield add.removal(now)
-    for result in touched:
-        yield result.task.sources[0].removal(now)
-        if result.add is not None:
-            yield result.add
+def _whole_splits(plan: Plan) -> list[AddFile]:
+    """Splits that vanish whole: every row matches, and the log knows how many there are."""
+    return [
+        add
+        for add, verdict in zip(plan.splits, plan.verdicts, strict=True)
+        if add.num_records is not None and verdict == MUST_MATCH
+    ]

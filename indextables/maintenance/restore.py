@@ -15,6 +15,7 @@ from typing import Any
 from indextables.errors import MaintenanceError
 from indextables.log.actions import Action, AddFile
 from indextables.log.commit.gate import mutates
+from indextables.log.commit.rowlevel import without_change_tags
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
 from indextables.maintenance.rows import RestoreResult
@@ -60,7 +61,7 @@ def restore_to_version(
     moment = int(time.time() * 1000)
     actions: list[Action] = [] if same_schema else [old.metadata]
     actions += [f.removal(moment) for f in gone]
-    actions += [replace(f, added_at_version=None, added_at_timestamp=None) for f in back]
+    actions += [_as_new(f) for f in back]
     result = log.commit(
         Transaction(
             now,
@@ -74,6 +75,11 @@ def restore_to_version(
     return RestoreResult(
         log.path, "success", old.version, result.version, len(back), len(gone), text
     )
+
+
+def _as_new(add: AddFile) -> AddFile:
+    tags = without_change_tags(add.tags) or None
+    return replace(add, added_at_version=None, added_at_timestamp=None, tags=tags)
 
 
 def _same_rows(one: AddFile, other: AddFile) -> bool:

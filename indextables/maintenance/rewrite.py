@@ -48,7 +48,10 @@ MOST_BYTES_IN_PROCESS = 16 << 20
 
 @dataclass(frozen=True)
 class RewriteTask:
-    """Sources to be written as one split, without the rows that satisfy ``drop``."""
+    """Sources to be written as one split, without the rows that satisfy ``drop``.
+
+    ``drop_rows`` names rows by path instead, where somebody found them before.
+    """
 
     store: Store
     config: Config
@@ -58,6 +61,7 @@ class RewriteTask:
     sources: tuple[AddFile, ...]
     drop: Predicate | None = None
     column_indexes: Mapping[str, str] = field(default_factory=dict)
+    drop_rows: Mapping[str, NDArray[np.uint32]] | None = None
     indexes: IndexRefs | None = None
     """Where the column indexes of the sources are."""
 
@@ -82,7 +86,7 @@ class RewriteTask:
             tuple(sources),
             drop,
             {column: d.id for column, d in definitions.items()},
-            IndexRefs.of(snapshot, [source.path for source in sources]),
+            indexes=IndexRefs.of(snapshot, [source.path for source in sources]),
         )
 
     @property
@@ -178,6 +182,8 @@ def _merged_indexes(
 
 
 def _rows_to_drop(task: RewriteTask, source: AddFile, schema: pa.Schema) -> NDArray[np.uint32]:
+    if task.drop_rows is not None:
+        return task.drop_rows.get(source.path, np.empty(0, np.uint32))
     if task.drop is None:
         return np.empty(0, np.uint32)
     reader = SplitReader.open(task.store, source, config=task.config)

@@ -180,6 +180,32 @@ class DeleteResult(Row):
 
 
 @dataclass(frozen=True)
+class ChangeResult(Row):
+    """UPDATE and upserts."""
+
+    table_path: str
+    status: str
+    rows_updated: int
+    rows_deleted: int
+    rows_inserted: int
+    splits_touched: int
+    version: int
+    message: str
+
+
+@dataclass(frozen=True)
+class ReorgResult(Row):
+    """REORG TABLE ... APPLY (PURGE)."""
+
+    table_path: str
+    status: str
+    splits_rewritten: int
+    rows_purged: int
+    version: int
+    message: str
+
+
+@dataclass(frozen=True)
 class RestoreResult(Row):
     """RESTORE."""
 

@@ -306,6 +306,50 @@ class _Match:
         self.miss(at, [")"] if found else [])
         return None
 
+    def read_purge(self, at: int) -> tuple[bool, int] | None:
+        """``(PURGE)``, as Delta spells it, or the word alone."""
+        opened = self.tokens[at].is_mark("(")
+        if not self._is_one(at + opened, ["PURGE"]):
+            return None
+        after = at + opened + 1
+        if opened and not self._mark(after, ")"):
+            return None
+        return True, after + opened
+
+    def read_assignments(self, at: int) -> tuple[dict[str, str], int] | None:
+        """``a = expression, b = expression``, up to WHERE."""
+        found: dict[str, str] = {}
+        while True:
+            name = self.column(at)
+            if name is None or not self._mark(name[1], "="):
+                return None
+            value = self._expression(name[1] + 1)
+            if value is None:
+                return None
+            if name[0] in found:
+                self.miss(at, ["another column"], f"column '{name[0]}' is set twice")
+                return None
+            found[name[0]], at = value
+            if not self.tokens[at].is_mark(","):
+                return found, at
+            at += 1
+
+    def _expression(self, at: int) -> tuple[str, int] | None:
+        """The raw text up to a comma or WHERE, outside of brackets and CASE."""
+        first, depth = at, 0
+        while self.tokens[at].kind != "end":
+            token = self.tokens[at]
+            ends = token.is_mark(",") or token.is_mark(";") or token.upper == "WHERE"
+            if depth == 0 and ends:
+                break
+            if token.kind == "mark":
+                depth += {"(": 1, ")": -1}.get(token.text, 0)
+            at += 1
+        if at == first:
+            self.miss(at, ["an expression"], "SET needs a value for each column")
+            return None
+        return self.text[self.tokens[first].start : self.tokens[at - 1].end].strip(), at
+
     def _raw(self, at: int, slot: Slot) -> tuple[str, int] | None:
         """The raw text up to the words of a following clause, outside of brackets."""
         first, depth = at, 0

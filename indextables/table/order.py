@@ -261,12 +261,16 @@ class WriteOrder:
             found["replaceWhere"] = shown
         return found
 
-    def _changes(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[Action]:
+    def changes_of_schema(self, snapshot: Snapshot) -> Iterator[Action]:
+        """What the written splits ask of the table's metadata; an error if they fit no more."""
         self._check_still_fits(snapshot)
         schema = self._evolved(snapshot)
         if schema != snapshot.schema:
             mapping = _mapping(snapshot, schema, self.indexing)
             yield _with_schema(snapshot.metadata, schema, mapping)
+
+    def _changes(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[Action]:
+        yield from self.changes_of_schema(snapshot)
         if self.mode == "overwrite":
             now = int(time.time() * 1000)
             for add in self._replaced(snapshot, adds):

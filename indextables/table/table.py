@@ -20,7 +20,7 @@ from indextables.mapping import DocMapping
 from indextables.naming import user_mapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
-from indextables.table import execute, lookups, ordering, render, searching
+from indextables.table import execute, feed, lookups, ordering, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.interchange import outputs
 from indextables.table.verbs import Verbs
@@ -30,6 +30,7 @@ from indextables.xref.routing import router_of
 
 if TYPE_CHECKING:
     from indextables.log.read.history import HistoryEntry
+    from indextables.maintenance.rows import ChangeResult
 
 
 def mapping_of(snapshot: Snapshot) -> DocMapping:
@@ -128,6 +129,35 @@ class Table(Verbs):
         """The splits added and removed between two versions (``b``: this one)."""
         newer = self.snapshot if b is None else self.log.snapshot(version=b)
         return difference(self.log.snapshot(version=a), newer)
+
+    def changes(self, from_version: int, to_version: int | None = None) -> pa.RecordBatchReader:
+        """The rows that each version deleted, updated and inserted, both versions included.
+
+        Beside the columns of the table, ``_change_type`` is insert, delete, update_preimage or
+        update_postimage; ``_commit_version`` and ``_commit_timestamp`` say when.
+        """
+        return feed.changes(self.log, from_version, to_version)
+
+    def upsert(
+        self,
+        data: Any,
+        on: str | Sequence[str],
+        *,
+        update: Mapping[str, Any] | bool | None = None,
+        insert: Any = True,
+        delete: Any = None,
+    ) -> ChangeResult:
+        """Bring data into the table: rows with equal keys change, the others are added.
+
+        ``on`` are the key columns. ``update`` gives expressions for columns (default: all columns
+        of the data; ``False``: rows stay as they are), ``delete`` is a condition under which a
+        matched row goes, ``insert`` whether rows without a match are added, or a condition.
+        Expressions see the table's row by its plain names and the data's as ``source.x``.
+        """
+        from indextables.table.upsert import upsert_rows
+
+        given = {"update": update, "insert": insert, "delete": delete}
+        return upsert_rows(self.log, data, on, **given)
 
     # -- reading --------------------------------------------------------------------------------
 

@@ -39,6 +39,8 @@ class Verbs:
     purge = method(splits.Purge)
     drop_partitions = method(splits.DropPartitions)
     delete = method(splits.Delete)
+    update = method(splits.Update)
+    reorg = method(splits.Reorg)
     truncate = method(splits.Truncate)
     restore = method(splits.Restore)
 

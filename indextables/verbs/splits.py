@@ -70,7 +70,7 @@ class DropPartitions(Verb["rows.DropResult"]):
 
 @verb
 class Delete(Verb["rows.DeleteResult"]):
-    """Delete the rows that match, by rewriting the splits that hold them.
+    """Delete the rows that match; the splits that hold them stay, by deletion vectors.
 
     A condition that says nothing (``None``, ``""``, ``[]``) is an error; see ``truncate``.
     """
@@ -84,6 +84,43 @@ class Delete(Verb["rows.DeleteResult"]):
     }
 
     where: Any = parameter(doc="Which rows go.")
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
+
+
+@verb
+class Update(Verb["rows.ChangeResult"]):
+    """Give the rows that match new values, each a SQL expression over the row as it was.
+
+    A condition that says nothing (``None``, ``""``, ``[]``) is an error; ``TRUE`` means all rows.
+    """
+
+    SQL = "UPDATE {table:path} SET {values:assignments} WHERE {where:predicate} [{dry_run:DRY RUN}]"
+    CLI = METHOD = "update"
+    DOES = "maintenance.update:update_rows"
+    MUTATES = True
+    NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "UPDATE needs WHERE; WHERE TRUE is every row"}
+
+    where: Any = parameter(doc="Which rows change.")
+    values: Mapping[str, Any] = parameter(doc="Columns and their new values, as SQL expressions.")
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
+
+
+@verb
+class Reorg(Verb["rows.ReorgResult"]):
+    """Write splits that have deleted rows again, without them; PURGE then deletes the old files."""
+
+    SQL = "REORG TABLE {table} [WHERE {where:predicate}] APPLY {-:purge} [{dry_run:DRY RUN}]"
+    CLI = METHOD = "reorg"
+    DOES = "maintenance.reorg:reorg_splits"
+    MUTATES = True
+
+    where: Any = parameter(default=None, doc="Predicate on partition columns.")
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
     config: Config | None = hidden(default=None)
     run: Runner | None = hidden(default=None)

@@ -131,7 +131,7 @@ def discard(log: TransactionLog, kind: Kind, paths: Sequence[str]) -> None:
         places = snapshot.indices_of(list(paths)).tolist()
         listed = [path for path, place in zip(paths, places, strict=True) if place >= 0]
         maps = (k.path for k in snapshot.keymaps)
-        live = Live([*listed, *maps, *(x.path for x in snapshot.xrefs)])
+        live = Live([*listed, *maps, *(x.path for x in snapshot.xrefs), *snapshot.vector_files])
         allowed, refused = sift(kind, paths, live)
         delete(log.store, kind, allowed, live)
     except (IndexTablesError, OSError) as error:
