@@ -78,8 +78,9 @@ def restore_to_version(
 
 
 def _as_new(add: AddFile) -> AddFile:
+    """The split as one that brings rows, whatever it was when it first came."""
     tags = without_change_tags(add.tags) or None
-    return replace(add, added_at_version=None, added_at_timestamp=None, tags=tags)
+    return replace(add, added_at_version=None, added_at_timestamp=None, data_change=True, tags=tags)
 
 
 def _same_rows(one: AddFile, other: AddFile) -> bool:
