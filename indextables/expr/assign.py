@@ -9,7 +9,7 @@ column can be copied from one of the same type, or be NULL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from indextables.expr.predicate import Column
 from indextables.expr.scope import Scope
 from indextables.expr.sqltext import parse_value
 from indextables.expr.typed import Compiler, Typed
+from indextables.naming import plain_field
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Assignment:
         return found
 
 
+def row_scope(fields: Iterable[pa.Field]) -> Scope:
+    """What an expression may read: rows in the user's names, as readers give them."""
+    return Scope(pa.schema(list(map(plain_field, fields))))
+
+
 def bind_assignments(
     values: Mapping[str, Any], table: pa.Schema, row: Scope, *, path: str | None = None
 ) -> dict[str, Assignment]:
@@ -54,10 +60,10 @@ def bind_assignments(
     columns = Scope(table, case_sensitive=row.case_sensitive)
     found: dict[str, Assignment] = {}
     for name, value in values.items():
-        spelled, column = columns.field_of((name,))
-        if spelled[0] in found:
-            raise PlanningError(f"column '{spelled[0]}' is set twice", path=path)
-        found[spelled[0]] = _assignment(column, value, row, path)
+        (column,) = columns.fields_of((name,))
+        if column.name in found:
+            raise PlanningError(f"column '{column.name}' is set twice", path=path)
+        found[column.name] = _assignment(column, value, row, path)
     if not found:
         raise PlanningError("nothing is set", path=path, hint="Give a column and its new value")
     return found

@@ -26,23 +26,26 @@ if TYPE_CHECKING:
     from indextables.maintenance.merge import merge_splits
     from indextables.maintenance.properties import set_properties, unset_properties
     from indextables.maintenance.purging import purge
+    from indextables.maintenance.reorg import reorg_splits
     from indextables.maintenance.restore import restore_to_version
+    from indextables.maintenance.update import update_rows
 
 _HOMES = {
     "add_column": "columns", "alter_column": "columns", "alter_column_type": "columns",
     "drop_column": "columns", "rename_column": "columns",
     "checkpoint": "logwork", "delete_rows": "delete", "describe_state": "logwork",
     "doctor": "checkup", "drop_partitions": "drop", "merge_splits": "merge", "purge": "purging",
-    "repair_log": "logwork", "restore_to_version": "restore", "set_properties": "properties",
+    "reorg_splits": "reorg", "repair_log": "logwork", "restore_to_version": "restore",
+    "set_properties": "properties",
     "stats_coverage": "coverage", "truncate_table": "delete", "truncate_time_travel": "logwork",
-    "unset_properties": "properties",
+    "unset_properties": "properties", "update_rows": "update",
 }  # fmt: skip
 
 __all__ = [
     "add_column", "alter_column", "alter_column_type", "checkpoint", "delete_rows",
     "describe_state", "doctor", "drop_column", "drop_partitions", "merge_splits", "purge",
-    "rename_column", "repair_log", "restore_to_version", "set_properties", "stats_coverage",
-    "truncate_table", "truncate_time_travel", "unset_properties",
+    "rename_column", "reorg_splits", "repair_log", "restore_to_version", "set_properties",
+    "stats_coverage", "truncate_table", "truncate_time_travel", "unset_properties", "update_rows",
 ]  # fmt: skip
 
 

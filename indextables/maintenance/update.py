@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.errors import PlanningError
-from indextables.expr.assign import Assignment, bind_assignments
+from indextables.expr.assign import Assignment, bind_assignments, row_scope
 from indextables.expr.filters import says_nothing
-from indextables.expr.scope import Scope
 from indextables.log.actions import AddFile
 from indextables.log.commit.gate import mutates
 from indextables.log.commit.rowlevel import Taken
@@ -33,6 +32,7 @@ from indextables.maintenance.rewrite import Runner
 from indextables.maintenance.rowchange import RowChange, as_updated
 from indextables.maintenance.rows import ChangeResult
 from indextables.mapping import DocMapping
+from indextables.naming import stored_batch
 from indextables.planner import Plan, Planner
 from indextables.splits.write.table_writer import TableWriter
 
@@ -69,7 +69,7 @@ def _update(
     plan = Planner(log, config=config).plan(where)
     plan.check_decidable()
     snapshot = plan.snapshot
-    row = Scope(snapshot.schema)
+    row = row_scope(snapshot.schema)
     assignments = bind_assignments(values, snapshot.schema, row, path=log.path)
     if dry_run:
         text = f"Would look into {len(plan)} splits"
@@ -104,13 +104,13 @@ def _written(
 ) -> tuple[list[Taken], list[AddFile]]:
     """The rows that go, and the splits with their new form."""
     writer = row_writer(log, plan.snapshot, config)
-    names = list(plan.snapshot.schema.names)
+    schema = plan.snapshot.schema
     taken = []
     try:
-        for found in find(log.store, plan, config, names):
+        for found in find(log.store, plan, config, schema.names):
             taken.append(Taken(found.add, found.num_rows, found.rows, found.rows))
             for batch in found.batches:
-                writer.write(changed(batch, assignments, plan.snapshot.schema))
+                writer.write(stored_batch(changed(batch, assignments, schema), schema))
         return taken, writer.finish()
     except BaseException:
         writer.abort()
@@ -129,12 +129,12 @@ def changed(
 
 
 def row_writer(log: TransactionLog, snapshot: Snapshot, config: Config) -> TableWriter:
-    """A writer of splits that fit the table as it is."""
+    """A writer of splits that fit the table as it is; it takes rows in the names of files."""
     known = snapshot.table_mapping
     return TableWriter(
-        snapshot.schema,
-        snapshot.partition_columns,
-        known or DocMapping.for_schema(snapshot.schema, snapshot.partition_columns),
+        snapshot.stored_schema,
+        snapshot.stored_partition_columns,
+        known or DocMapping.for_schema(snapshot.stored_schema, snapshot.stored_partition_columns),
         config,
         log.store,
         job_id=uuid.uuid4().hex,

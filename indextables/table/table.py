@@ -30,7 +30,6 @@ from indextables.xref.routing import router_of
 
 if TYPE_CHECKING:
     from indextables.log.read.history import HistoryEntry
-    from indextables.maintenance.rows import ChangeResult
 
 
 def mapping_of(snapshot: Snapshot) -> DocMapping:
@@ -137,27 +136,6 @@ class Table(Verbs):
         update_postimage; ``_commit_version`` and ``_commit_timestamp`` say when.
         """
         return feed.changes(self.log, from_version, to_version)
-
-    def upsert(
-        self,
-        data: Any,
-        on: str | Sequence[str],
-        *,
-        update: Mapping[str, Any] | bool | None = None,
-        insert: Any = True,
-        delete: Any = None,
-    ) -> ChangeResult:
-        """Bring data into the table: rows with equal keys change, the others are added.
-
-        ``on`` are the key columns. ``update`` gives expressions for columns (default: all columns
-        of the data; ``False``: rows stay as they are), ``delete`` is a condition under which a
-        matched row goes, ``insert`` whether rows without a match are added, or a condition.
-        Expressions see the table's row by its plain names and the data's as ``source.x``.
-        """
-        from indextables.table.upsert import upsert_rows
-
-        given = {"update": update, "insert": insert, "delete": delete}
-        return upsert_rows(self.log, data, on, **given)
 
     # -- reading --------------------------------------------------------------------------------
 

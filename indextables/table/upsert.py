@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from indextables.config import Config
 from indextables.errors import PlanningError
 from indextables.expr import filters as f
-from indextables.expr.assign import Assignment, bind_assignments, bind_condition
+from indextables.expr.assign import Assignment, bind_assignments, bind_condition, row_scope
 from indextables.expr.functions import compute
 from indextables.expr.scope import Scope
 from indextables.log.actions import AddFile
@@ -41,6 +41,7 @@ from indextables.maintenance.delete import persistently, reads_of
 from indextables.maintenance.finding import Found, find
 from indextables.maintenance.rowchange import RowChange, as_updated
 from indextables.maintenance.rows import ChangeResult
+from indextables.naming import stored_batch
 from indextables.planner import Planner
 from indextables.splits.write.table_writer import TableWriter
 from indextables.table.evolution import conform
@@ -127,19 +128,19 @@ class _Run:
         return [i for i, field_ in enumerate(self.schema) if field_.name.lower() in names]
 
     def _key(self, name: str) -> str:
-        spelled, column = Scope(self.schema).field_of((name,))
-        if spelled[0].lower() not in {n.lower() for n in self.asked.data.schema.names}:
+        (column,) = Scope(self.schema).fields_of((name,))
+        if column.name.lower() not in {n.lower() for n in self.asked.data.schema.names}:
             raise PlanningError(f"the data has no key column '{name}'", path=self.log.path)
         if pa.types.is_nested(column.type):
             raise PlanningError(f"column '{name}' is nested and cannot be a key")
-        return str(spelled[0])
+        return str(column.name)
 
     def _bind(self) -> None:
         asked, path = self.asked, self.log.path
         sides = [pa.field(side, pa.struct(list(self.schema))) for side in (SOURCE, TARGET)]
         plain = [c for c in self.schema if c.name.lower() not in (SOURCE, TARGET)]
-        self.both = Scope(pa.schema([*plain, *sides]))
-        lone = Scope(pa.schema([*plain, sides[0]]))
+        self.both = row_scope([*plain, *sides])
+        lone = row_scope([*plain, sides[0]])
         self.assignments: dict[str, Assignment] | None = None
         if isinstance(asked.update, Mapping):
             self.assignments = bind_assignments(asked.update, self.schema, self.both, path=path)
@@ -250,7 +251,8 @@ class _Run:
         if len(stays):
             kept = pa.array(stays)
             new = self._new_form(mine, theirs, both)
-            writer.write(new if len(stays) == len(hit) else new.take(kept))
+            new = new if len(stays) == len(hit) else new.take(kept)
+            writer.write(stored_batch(new, self.schema))
         return hit[goes], hit[~goes]
 
     def _new_form(
@@ -280,7 +282,7 @@ class _Run:
                 batch = batch.filter(pa.array(_is_true(compute(self.inserts, row))))
             if batch.num_rows:
                 self.counts.inserted += batch.num_rows
-                writer.write(batch)
+                writer.write(stored_batch(batch, self.schema))
 
     # -- the commit -------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ What is written out here is no verb of its own: questions about indexes, and sho
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.verbs import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from indextables.log.actions import AddXRef, DefineIndex
     from indextables.log.log import TransactionLog
     from indextables.log.read.snapshot import Snapshot
+    from indextables.maintenance.rows import ChangeResult
     from indextables.splits.lookup.colindex.postings import Rows
     from indextables.xref import Coverage
 
@@ -77,6 +79,29 @@ class Verbs:
     flush_disk_cache = method(caches.FlushDiskCache)
     flush_searcher_cache = method(caches.FlushSearcherCache)
     prewarm = method(caches.Prewarm)
+
+    # -- rows from elsewhere ---------------------------------------------------------------------
+
+    def upsert(
+        self,
+        data: Any,
+        on: str | Sequence[str],
+        *,
+        update: Mapping[str, Any] | bool | None = None,
+        insert: Any = True,
+        delete: Any = None,
+    ) -> ChangeResult:
+        """Bring data into the table: rows with equal keys change, the others are added.
+
+        ``on`` are the key columns. ``update`` gives expressions for columns (default: all columns
+        of the data; ``False``: rows stay as they are), ``delete`` is a condition under which a
+        matched row goes, ``insert`` whether rows without a match are added, or a condition.
+        Expressions see the table's row by its plain names and the data's as ``source.x``.
+        """
+        from indextables.table.upsert import upsert_rows
+
+        given = {"update": update, "insert": insert, "delete": delete}
+        return upsert_rows(self.log, data, on, **given)
 
     # -- short forms ----------------------------------------------------------------------------
 

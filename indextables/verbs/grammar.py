@@ -147,6 +147,8 @@ def _with_stops(nodes: tuple[Node, ...], after: tuple[tuple[str, ...], ...]) -> 
         if isinstance(node, Choice):
             node = Choice(tuple(_with_stops(way, here) for way in node.ways))
             after = (*(_first(way) for way in node.ways if way), *after)
+        elif isinstance(node, Word):
+            after = ((node.text,),)
         elif isinstance(node, Slot) and node.kind in RAW:
             node = Slot(node.name, node.kind, here)
         done.append(node)

@@ -123,6 +123,8 @@ TESTS = {
     "purge.txLogRetentionHours": MAINTENANCE + "test_purge",
     "purge.parallelism": MAINTENANCE + "test_purge_parallelism",
     "purge.maxFilesToDelete": MAINTENANCE + "test_purge",
+    "deletionVector.maxShare": MAINTENANCE + "test_deletion_vector_max_share",
+    "deletionVector.maxInlineBytes": MAINTENANCE + "test_deletion_vector_max_inline_bytes",
     "purge.deleteRetries": MAINTENANCE + "test_purge_delete_retries",
     # reading
     "read.where": READ + "test_read_where_and_columns",

@@ -42,6 +42,27 @@ def splits(path: Path) -> int:
     return opened(path).snapshot.num_files
 
 
+# -- deletion vectors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0, False), (0.3, False), (0.5, True)])
+def test_deletion_vector_max_share(tmp_path: Path, share: float, kept: bool) -> None:
+    path = made(tmp_path / "t", splits=1, rows=10)
+    (before,) = opened(path).snapshot.files()
+    opened(path, deletionVector__maxShare=share).delete("id < 4")
+    cache.SHARED.invalidate()
+    (after,) = opened(path).snapshot.files()
+    assert (after.path == before.path, after.num_deleted) == (kept, 4 if kept else 0)
+    assert opened(path).count() == 6
+
+
+@pytest.mark.parametrize(("most", "files"), [(0, 1), (1000, 0)])
+def test_deletion_vector_max_inline_bytes(tmp_path: Path, most: int, files: int) -> None:
+    path = made(tmp_path / "t", splits=3, rows=10)
+    opened(path, deletionVector__maxInlineBytes=most).delete("id IN (3, 14, 25)")
+    assert len(list(path.glob("deletion_vector_*.bin"))) == files
+
+
 # -- merge ---------------------------------------------------------------------------------------
 
 

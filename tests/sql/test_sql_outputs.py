@@ -102,6 +102,12 @@ OUTPUTS = {
     "TRUNCATE TABLE {}": """
         table_path string, status string, rows_deleted int64, splits_rewritten int64,
         splits_removed int64, version int64, message string""",
+    "UPDATE {} SET id = id + 1 WHERE id = 3": """
+        table_path string, status string, rows_updated int64, rows_deleted int64,
+        rows_inserted int64, splits_touched int64, version int64, message string""",
+    "REORG TABLE {} APPLY (PURGE)": """
+        table_path string, status string, splits_rewritten int64, rows_purged int64,
+        version int64, message string""",
     "RESTORE {} TO VERSION 1": """
         table_path string, status string, restored_version int64, version int64,
         splits_added int64, splits_removed int64, message string""",

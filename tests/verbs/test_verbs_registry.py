@@ -39,6 +39,7 @@ each = pytest.mark.parametrize("kind", REGISTRY, ids=lambda kind: kind.__name__)
 STANDINS = {
     "predicate": "m = 9", "int": "1", "hours": "7 DAYS", "size": "1G", "string": "'2026-01-01'",
     "name": "any_name", "type": "bigint", "names": "(v)", "pairs": "('a' = 'b')",
+    "assignments": "v = 'z'", "purge": "(PURGE)",
     "fuse8|fuse16": "FUSE16",
 }  # fmt: skip
 
