@@ -14,6 +14,7 @@ import pytest
 
 import indextables
 from indextables import maintenance
+from indextables.config import Config
 from indextables.errors import CommitConflictError, MaintenanceError, PlanningError
 from indextables.log.log import TransactionLog
 from indextables.maintenance.describe import flush_searcher_cache
@@ -137,6 +138,7 @@ def test_two_merges_of_one_table(path: str) -> None:
 SCRIPT = """
 import sys
 import indextables
+from indextables.config import Config
 from indextables.maintenance import rewrite
 
 print("started", flush=True)
@@ -160,12 +162,14 @@ def test_processes_do_not_run_the_callers_script_again(path: str, tmp_path: Path
 # -- delete, restore, drop -----------------------------------------------------------------------
 
 
-def test_delete_rewrites_only_what_it_must(path: str) -> None:
+@pytest.mark.parametrize(("share", "again"), [(0, 1), (0.5, 0)])
+def test_delete_rewrites_only_what_it_must(path: str, share: float, again: int) -> None:
     before = {f.path for f in indextables.open(path).snapshot.files()}
-    result = indextables.open(path).delete("id IN (3, 4) OR id BETWEEN 10 AND 14")
-    assert (result.rows_deleted, result.splits_rewritten, result.splits_removed) == (7, 1, 1)
+    table = indextables.open(path, options={"deletionVector.maxShare": share})
+    result = table.delete("id IN (3, 4) OR id BETWEEN 10 AND 14")
+    assert (result.rows_deleted, result.splits_rewritten, result.splits_removed) == (7, again, 1)
     after = {f.path for f in indextables.open(path).snapshot.files()}
-    assert len(before & after) == 6
+    assert len(before & after) == 7 - again
     assert ids(path) == [i for i in range(40) if i not in (3, 4, *range(10, 15))]
 
 
@@ -180,7 +184,7 @@ def test_delete_by_text_null_and_nothing(path: str) -> None:
 
 
 def test_delete_meets_a_concurrent_append(path: str) -> None:
-    log = TransactionLog.open(path)
+    log = TransactionLog.open(path, config=Config({"deletionVector.maxShare": 0}))
     raced = False
 
     def run(tasks):
@@ -192,6 +196,7 @@ def test_delete_meets_a_concurrent_append(path: str) -> None:
         yield from results
 
     maintenance.delete_rows(log, "id = 3", run=run)
+    assert raced
     assert 3 not in ids(path)
 
 
