@@ -28,7 +28,7 @@ from indextables.log.commit.gate import mutates
 from indextables.log.commit.rowlevel import Taken
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
-from indextables.maintenance.finding import find
+from indextables.maintenance.finding import find, snapshot_of
 from indextables.maintenance.rewrite import Runner
 from indextables.maintenance.rowchange import RowChange
 from indextables.maintenance.rows import DeleteResult
@@ -117,7 +117,7 @@ def _delete(
         return DeleteResult(log.path, "no_action", 0, 0, 0, version, "No row matches")
     change = RowChange(
         log,
-        plan.snapshot,
+        snapshot_of(plan),
         "DELETE",
         config,
         reads_of(plan),

@@ -16,6 +16,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError
 from indextables.log.actions import AddFile
+from indextables.log.read.snapshot import Snapshot
 from indextables.log.vectors.codec import Rows32
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
@@ -38,6 +39,12 @@ class Found:
     batches: tuple[pa.RecordBatch, ...] = ()
 
 
+def snapshot_of(plan: Plan) -> Snapshot:
+    """The snapshot that a plan over a log was made for."""
+    assert isinstance(plan.snapshot, Snapshot)
+    return plan.snapshot
+
+
 def find(
     store: Store,
     plan: Plan,
@@ -47,7 +54,7 @@ def find(
     skip: Collection[str] = (),
 ) -> Iterator[Found]:
     """The splits of a plan that hold matching rows; ``skip`` are not looked into."""
-    snapshot = plan.snapshot
+    snapshot = snapshot_of(plan)
     everything = ((task, split) for task in plan.tasks for split in task.splits)
     wanted = [(task, split) for task, split in everything if split.path not in skip]
     places = snapshot.indices_of([split.path for _, split in wanted]).tolist()

@@ -27,7 +27,7 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.maintenance.after_write import run_after_write
 from indextables.maintenance.delete import persistently, reads_of
-from indextables.maintenance.finding import find
+from indextables.maintenance.finding import find, snapshot_of
 from indextables.maintenance.rewrite import Runner
 from indextables.maintenance.rowchange import RowChange, as_updated
 from indextables.maintenance.rows import ChangeResult
@@ -68,7 +68,7 @@ def _update(
 ) -> ChangeResult:
     plan = Planner(log, config=config).plan(where)
     plan.check_decidable()
-    snapshot = plan.snapshot
+    snapshot = snapshot_of(plan)
     row = row_scope(snapshot.schema)
     assignments = bind_assignments(values, snapshot.schema, row, path=log.path)
     if dry_run:
@@ -103,7 +103,7 @@ def _written(
     log: TransactionLog, plan: Plan, assignments: Mapping[str, Assignment], config: Config
 ) -> tuple[list[Taken], list[AddFile]]:
     """The rows that go, and the splits with their new form."""
-    writer = row_writer(log, plan.snapshot, config)
+    writer = row_writer(log, snapshot_of(plan), config)
     schema = plan.snapshot.schema
     taken = []
     try:
