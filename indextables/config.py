@@ -103,9 +103,6 @@ class Config(Mapping[str, Any]):
         """What was given, by short key; small enough to send to a worker."""
         return {**self._values, **self._families}
 
-    def with_values(self, **values: Any) -> Config:
-        return Config({**self.raw(), **values})
-
     def updated(self, values: Mapping[str, Any]) -> Config:
         return Config({**self.raw(), **{short_key(k): v for k, v in values.items()}})
 

@@ -116,19 +116,6 @@ class TokenHashes:
         return self._found.to_numpy()
 
 
-def token_hashes(
-    array: Any,
-    field: str,
-    tokenizer: str,
-    token_length: int = DEFAULT_TOKEN_LENGTH,
-    kind: str = "xxh64",
-) -> NDArray[np.uint64]:
-    """The distinct key hashes of an array's tokens, ascending."""
-    collector = TokenHashes(field, tokenizer, token_length, kind)
-    collector.add(array)
-    return collector.hashes()
-
-
 def tantivy_name(tokenizer: str, token_length: int = DEFAULT_TOKEN_LENGTH) -> str:
     """The name under which an index knows this analyzer."""
     plain = tokenizer == "raw" or token_length == DEFAULT_TOKEN_LENGTH

@@ -219,67 +219,65 @@ class In(Filter):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class IsNull(Filter):
+class NullTest(Filter):
+    """A test of one operand for NULL; see the subclasses."""
+
+    words: ClassVar[str] = "?"
+    child: Expression
+
+    def __init__(self, child: Operand) -> None:
+        object.__setattr__(self, "child", as_column(child))
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.child,)
+
+    def __repr__(self) -> str:
+        return f"{self.child!r} {self.words}"
+
+
+class IsNull(NullTest):
     """``child IS NULL``."""
 
-    child: Expression
-
-    def __init__(self, child: Operand) -> None:
-        object.__setattr__(self, "child", as_column(child))
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.child,)
-
-    def __repr__(self) -> str:
-        return f"{self.child!r} IS NULL"
+    __slots__ = ()
+    words = "IS NULL"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
-class IsNotNull(Filter):
+class IsNotNull(NullTest):
     """``child IS NOT NULL``."""
 
-    child: Expression
-
-    def __init__(self, child: Operand) -> None:
-        object.__setattr__(self, "child", as_column(child))
-
-    def children(self) -> tuple[Expression, ...]:
-        return (self.child,)
-
-    def __repr__(self) -> str:
-        return f"{self.child!r} IS NOT NULL"
+    __slots__ = ()
+    words = "IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class And(Filter):
+class Junction(Filter):
+    """Two or more parts joined by one word; see the subclasses."""
+
+    word: ClassVar[str] = "?"
+    parts: tuple[Expression, ...]
+
+    def __init__(self, *parts: Operand) -> None:
+        object.__setattr__(self, "parts", _flat(type(self), parts))
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def __repr__(self) -> str:
+        return "(" + f" {self.word} ".join(map(repr, self.parts)) + ")"
+
+
+class And(Junction):
     """All parts hold; takes two or more."""
 
-    parts: tuple[Expression, ...]
-
-    def __init__(self, *parts: Operand) -> None:
-        object.__setattr__(self, "parts", _flat(And, parts))
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.parts
-
-    def __repr__(self) -> str:
-        return "(" + " AND ".join(map(repr, self.parts)) + ")"
+    __slots__ = ()
+    word = "AND"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
-class Or(Filter):
+class Or(Junction):
     """Some part holds; takes two or more."""
 
-    parts: tuple[Expression, ...]
-
-    def __init__(self, *parts: Operand) -> None:
-        object.__setattr__(self, "parts", _flat(Or, parts))
-
-    def children(self) -> tuple[Expression, ...]:
-        return self.parts
-
-    def __repr__(self) -> str:
-        return "(" + " OR ".join(map(repr, self.parts)) + ")"
+    __slots__ = ()
+    word = "OR"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -398,7 +396,7 @@ def text_call(name: str, args: list[Expression]) -> TextFilter | None:
     return kind(EVERY_FIELD if every or isinstance(column, Lit) else column, query.value)
 
 
-def _flat(kind: type[And] | type[Or], parts: tuple[Operand, ...]) -> tuple[Expression, ...]:
+def _flat(kind: type[Junction], parts: tuple[Operand, ...]) -> tuple[Expression, ...]:
     """The parts as conditions, those of the same kind taken apart."""
     found: list[Expression] = []
     for part in map(as_condition, parts):

@@ -173,15 +173,6 @@ def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return ordered[keep]
 
 
-def column_key_hashes(
-    array: Any, mapping: FieldMapping, kind: str = HASH_KIND
-) -> NDArray[np.uint64]:
-    """The distinct key hashes of a column, ascending."""
-    collector = KeyCollector(mapping, kind)
-    collector.add(array)
-    return collector.hashes()
-
-
 def _distinct(array: Any) -> Any:
     """The distinct values where that is cheap to find; duplicates cost time only."""
     if len(array) < 1024 or pa.types.is_boolean(array.type):

@@ -15,16 +15,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from indextables.config import Config
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr.predicate import Predicate, Undecided, leaves
-from indextables.log.actions import AddFile
 from indextables.log.read.facts import Fact
-from indextables.log.read.view import SnapshotView
+from indextables.log.read.view import FileList
 from indextables.planner.binding import bind_cached
 from indextables.planner.explain.report import PlanReport, StageReport
 from indextables.planner.resolve import Target, resolve
@@ -200,29 +199,6 @@ def _meet_limit(program: Program, selection: Selection | None, limit: int) -> It
         yield Stage("limit", (), chosen[sure][:needed], seconds, detail)
 
 
-class SplitList(Sequence[AddFile]):
-    """The plan's splits as the log's entries, each built when asked for."""
-
-    def __init__(self, snapshot: SnapshotView, indices: Int64s) -> None:
-        self._snapshot = snapshot
-        self._indices = indices
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    @overload
-    def __getitem__(self, i: int) -> AddFile: ...
-    @overload
-    def __getitem__(self, i: slice) -> SplitList: ...
-    def __getitem__(self, i: int | slice) -> AddFile | SplitList:
-        if isinstance(i, slice):
-            return SplitList(self._snapshot, self._indices[i])
-        return self._snapshot.file(int(self._indices[i]))
-
-    def __repr__(self) -> str:
-        return f"SplitList({len(self)} of {self._snapshot.num_files})"
-
-
 class Plan:
     """What a query has to read, and why."""
 
@@ -266,9 +242,9 @@ class Plan:
         return self.selection.astype(np.int64)
 
     @property
-    def splits(self) -> SplitList:
+    def splits(self) -> FileList:
         """The kept splits as the log's entries."""
-        return SplitList(self.snapshot, self.indices)
+        return FileList(self.snapshot, self.indices)
 
     @cached_property
     def verdicts(self) -> Verdicts:

@@ -15,6 +15,7 @@ import indextables
 from indextables import columnindex
 from indextables.errors import IndexTablesError
 from indextables.maintenance import rewrite
+from indextables.splits.format.members import column_index
 from indextables.splits.lookup.colindex import encode
 from indextables.splits.lookup.colindex.encode import build_member
 from indextables.splits.lookup.colindex.metrics import METRICS
@@ -152,7 +153,10 @@ def members(path: str) -> dict[str, bytes]:
     table = indextables.open(path)
     (add,) = table.snapshot.files()
     reader = SplitReader.open(table.store, add, config=table.config)
-    found = {c: reader.column_index_bytes(c) for c in COLUMNS}
+    found = {
+        c: reader.source.member(name) if reader.source.has(name := column_index(c)) else None
+        for c in COLUMNS
+    }
     assert all(found.values())
     return {c: data or b"" for c, data in found.items()}
 

@@ -21,7 +21,6 @@ from indextables.expr.analyzers import (
     analyze_tokens,
     tantivy_analyzer,
     tantivy_name,
-    token_hashes,
     tokenize,
 )
 from indextables.mapping import TOKENIZERS
@@ -113,7 +112,9 @@ def test_hashes_are_those_of_the_tokens(tokenizer: str, kind: str) -> None:
     array = pa.array(texts)
     tokens = {t for text in texts if text is not None for t in analyze(tokenizer, text)}
     expected = np.array(sorted(hash_term("f", t, kind) for t in tokens), np.uint64)
-    assert np.array_equal(token_hashes(array, "f", tokenizer, 255, kind), expected)
+    whole = TokenHashes("f", tokenizer, 255, kind)
+    whole.add(array)
+    assert np.array_equal(whole.hashes(), expected)
     collector = TokenHashes("f", tokenizer, 255, kind)
     for i in range(len(array)):
         collector.add(array.slice(i, 1))

@@ -219,7 +219,7 @@ def test_a_catch_all_is_found() -> None:
 
 def test_wire_forms_know_every_kind() -> None:
     assert set(ast._KINDS.values()) == set(get_args(ast.Query))
-    bases = {"Filter", "Comparison", "TextFilter"}
+    bases = {"Filter", "Comparison", "Junction", "NullTest", "TextFilter"}
     left_to_spark = {"Unsupported"}
     assert below(filters.Expression) - set(wire._CLASSES) == bases | left_to_spark
 

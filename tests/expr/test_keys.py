@@ -29,7 +29,6 @@ from indextables.expr.keys import (
     KeyCollector,
     canonical_text,
     canonical_texts,
-    column_key_hashes,
     key_field,
     key_for_term,
     keys_for_equality,
@@ -62,6 +61,13 @@ def physical_array(dtype: pa.DataType, values: list[Any]) -> pa.Array:
     if pa.types.is_timestamp(dtype):
         return pa.array(values, pa.int64()).cast(dtype)
     return pa.array(values, dtype)
+
+
+def column_key_hashes(array: Any, mapping: FieldMapping) -> Any:
+    """The distinct key hashes of a column, ascending."""
+    collector = KeyCollector(mapping, HASH_KIND)
+    collector.add(array)
+    return collector.hashes()
 
 
 def mapping_of(dtype: pa.DataType, **options: Any) -> FieldMapping:

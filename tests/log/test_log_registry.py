@@ -13,11 +13,9 @@ from log_helpers import MAPPING, append, config, names, new_table, reopen, run, 
 from indextables.log.actions import AddFile
 from indextables.log.actions.schema_registry import (
     canonical_json,
-    clean_mapping,
     deduplicate,
     merge_managed,
     reference_of,
-    registry_of,
     renormalize,
     restore,
 )
@@ -131,7 +129,7 @@ def test_a_commit_registers_a_mapping_once() -> None:
     append(log, "a", "b")
     append(log, "c")
     snapshot = reopen(log).snapshot()
-    assert registry_of(snapshot.metadata.configuration) == {"gC45RGOqJ_Grt0xH": MAPPING}
+    assert snapshot.mapping_registry == {"gC45RGOqJ_Grt0xH": MAPPING}
     assert {add.doc_mapping_ref for add in snapshot.files()} == {"gC45RGOqJ_Grt0xH"}
     assert all(add.doc_mapping_json is None for add in snapshot.files())
     counts = [
@@ -152,19 +150,6 @@ def test_before_version_3_mappings_stay_inline(version: int) -> None:
     assert add.doc_mapping_json == MAPPING
     assert add.doc_mapping_ref is None
     assert names(log) == ["a"]
-
-
-def test_cleaning_drops_objects_without_fields() -> None:
-    hollow = [
-        ID,
-        {"name": "s", "type": "object"},
-        {"name": "t", "type": "object", "field_mappings": []},
-    ]
-    full = [ID, {"name": "s", "type": "object", "field_mappings": [ID]}]
-    assert json.loads(clean_mapping(json.dumps(hollow))) == [ID]
-    assert clean_mapping(json.dumps(full)) == json.dumps(full)
-    assert clean_mapping("{oops") == "{oops"
-    assert clean_mapping('{"a":1}') == '{"a":1}'
 
 
 # -- statistics ---------------------------------------------------------------------------------
@@ -222,4 +207,4 @@ def test_replacing_the_configuration_keeps_the_mappings() -> None:
     snapshot = reopen(log).snapshot()
     assert snapshot.metadata.configuration["k"] == "v"
     assert snapshot.doc_mapping(0) is not None
-    assert registry_of(snapshot.metadata.configuration) == {"gC45RGOqJ_Grt0xH": MAPPING}
+    assert snapshot.mapping_registry == {"gC45RGOqJ_Grt0xH": MAPPING}

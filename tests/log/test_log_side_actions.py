@@ -81,7 +81,7 @@ def test_side_actions_survive_a_checkpoint(form: str) -> None:
     assert after.version == before.version
     assert after.xrefs == before.xrefs != ()
     assert after.indexes == before.indexes
-    assert after.indexes.file_of("id", "a.split") == blocks.files[0]
+    assert after.indexes.files["id", "a.split"] == blocks.files[0]
     assert after.skips == {"b.split": skip}
     assert after.txns == {"app": 3}
     assert after.protocol == before.protocol

@@ -267,7 +267,7 @@ def test_a_state_loses_nothing(rng: random.Random, compression: str, as_json: bo
     assert loaded.ledger == snapshot.ledger
     assert loaded.xrefs[0].xref_id == "1"
     assert list(loaded.ledger.removed_xrefs) == ["_x/xref-2.split"]
-    assert loaded.indexes.file_of("id", "a").size == 3
+    assert loaded.indexes.files["id", "a"].size == 3
     assert loaded.txns == {"stream": 4}
     assert loaded.skips["a"].retry_after == 9
     assert (state.num_files, state.total_bytes) == (49, snapshot.num_bytes)

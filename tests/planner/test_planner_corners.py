@@ -151,7 +151,7 @@ def test_lists_of_splits() -> None:
     plan = one("i", pa.int32(), [1], [2], [3]).plan("i > 1")
     assert [s.path for s in plan.splits] == ["part-00001.split", "part-00002.split"]
     assert [s.path for s in plan.splits[1:]] == ["part-00002.split"]
-    assert repr(plan.splits) == "SplitList(2 of 3)"
+    assert repr(plan.splits) == "FileList(2 of 3 files of version 7)"
     assert plan.indices.dtype == np.int64
 
 

@@ -22,7 +22,7 @@ from indextables.expr.predicate import Column, Compare, InSet, Op
 from indextables.mapping import DocMapping
 from indextables.planner import Planner
 from indextables.planner.explain.describe import leaf_text, size_text
-from indextables.splits.read.choose import describe_access
+from indextables.splits.read.choose import Chooser
 from indextables.splits.read.reader import SplitReader
 
 SCHEMA = pa.schema([("x", pa.int32()), ("host", pa.string()), ("day", pa.date32())])
@@ -123,7 +123,7 @@ def test_the_access_is_the_one_splits_choose(tmp_path: Path, sql: str, access: s
     assert f"[{access}]" in plan.explain()
     reader = SplitReader.open(plan.planner.target.store, plan.splits[0])
     (group,) = plan.residual_groups
-    found = describe_access(reader, group.predicate)
+    found = Chooser(reader, group.predicate).describe()
     assert found.kind == access.split(":")[0]
 
 

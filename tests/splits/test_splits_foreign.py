@@ -16,7 +16,7 @@ from indextables.expr import ast
 from indextables.expr.bind import bind
 from indextables.log.log import TransactionLog
 from indextables.splits.read.access import count_split, read_split
-from indextables.splits.read.choose import describe_access
+from indextables.splits.read.choose import Chooser
 from indextables.splits.read.foreign import ForeignRows, restore
 from indextables.splits.read.reader import SplitReader
 
@@ -80,7 +80,7 @@ def test_filters_limits_and_projections(interop_dir: Path) -> None:
         assert all(t.startswith("Title 8") for t in found.column("title").to_pylist())
         assert count_split(reader, predicate, schema=schema) == found.num_rows
         total += found.num_rows
-        assert describe_access(reader, predicate).kind == "scan"
+        assert Chooser(reader, predicate).describe().kind == "scan"
     assert total > 0
     limited = list(read_split(readers[0][1], limit=1, schema=schema))
     assert sum(b.num_rows for b in limited) == 1

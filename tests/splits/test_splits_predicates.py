@@ -52,7 +52,7 @@ from indextables.splits.read.access import (
 from indextables.splits.read.access import (
     matching_rows as split_rows,
 )
-from indextables.splits.read.choose import describe_access
+from indextables.splits.read.choose import Chooser
 from indextables.splits.read.reader import SplitReader
 
 COMPARABLE = [n for n in ALL_TYPES if n not in ("st", "ar", "mp", "nul")]
@@ -227,7 +227,7 @@ def test_nearly_unique_columns_are_found_by_hash(large: tuple[pa.Table, SplitRea
     ]:
         predicate = bind(text, table.schema, mapping=reader.mapping)
         assert split_rows(reader, predicate).tolist() == expected
-        assert describe_access(reader, predicate).kind == "search"
+        assert Chooser(reader, predicate).describe().kind == "search"
     many = bind("id in (" + ",".join(f"'{i}'" for i in ids[::7]) + ")", table.schema)
     assert split_rows(reader, many).tolist() == list(range(0, 20_000, 7))
     mixed = bind("id in (" + ",".join(f"'{i}'" for i in ids[::3]) + ") and n = 5", table.schema)
@@ -286,7 +286,7 @@ def test_explains_itself(large: tuple[pa.Table, SplitReader]) -> None:
     table, reader = large
 
     def plan(text: str) -> Any:
-        return describe_access(reader, bind(text, table.schema, mapping=reader.mapping))
+        return Chooser(reader, bind(text, table.schema, mapping=reader.mapping)).describe()
 
     assert plan("level = 'ERROR'").kind == "search"
     assert plan("level = 'ERROR'").exact

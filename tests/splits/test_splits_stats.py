@@ -15,9 +15,10 @@ import pytest
 from splitkit import finish_split, open_split
 
 from indextables.config import Config
-from indextables.expr.keys import HASH_KIND, column_key_hashes, key_for_term
+from indextables.expr.keys import HASH_KIND, KeyCollector, key_for_term
 from indextables.mapping import IndexingOptions
 from indextables.native import BinaryFuse8, BinaryFuse16, hash_term
+from indextables.splits.format.members import column_index
 from indextables.splits.lookup.colindex.encode import build_member
 
 
@@ -113,7 +114,9 @@ def test_filters_hold_exactly_the_keys(tmp_path: Path) -> None:
     reader = open_split(table, tmp_path, options, config)
     keys: set[int] = set()
     for field in reader.mapping.fields:
-        keys |= set(column_key_hashes(table.column(field.name).combine_chunks(), field).tolist())
+        collector = KeyCollector(field, HASH_KIND)
+        collector.add(table.column(field.name).combine_chunks())
+        keys |= set(collector.hashes().tolist())
     xref = reader.info.xref
     assert xref["hash"] == HASH_KIND
     assert xref["num_keys"] == len(keys)
@@ -141,5 +144,5 @@ def test_a_split_without_keys_has_an_empty_filter(tmp_path: Path) -> None:
 def test_splits_carry_the_indexes_of_their_columns(tmp_path: Path) -> None:
     table = pa.table({"a": list(range(20_000)), "b": ["x"] * 20_000})
     reader = open_split(table, tmp_path, column_indexes={"a": "idx-1"})
-    assert reader.column_index_bytes("a") == build_member(table.column("a"), reader.config)
-    assert reader.column_index_bytes("b") is None
+    assert reader.source.member(column_index("a")) == build_member(table.column("a"), reader.config)
+    assert not reader.source.has(column_index("b"))

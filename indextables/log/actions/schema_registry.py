@@ -63,18 +63,6 @@ def reference_of(text: str) -> str:
     return base64.urlsafe_b64encode(digest).decode("ascii")[:_REFERENCE_LENGTH]
 
 
-def registry_of(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Mappings by reference, out of a table's configuration or a state's own registry.
-
-    Both forms of the keys are read: bare references, and references with the prefix.
-    """
-    return {
-        key.removeprefix(REGISTRY_PREFIX): text
-        for key, text in configuration.items()
-        if key.startswith(REGISTRY_PREFIX)
-    }
-
-
 def bare_registry(registry: Mapping[str, str]) -> dict[str, str]:
     """A state's registry with bare references as keys."""
     return {key.removeprefix(REGISTRY_PREFIX): text for key, text in registry.items()}
@@ -161,23 +149,3 @@ def _moved(add: AddFile, moved: Mapping[str, str]) -> AddFile:
     if old is None or moved[old] == old:
         return add
     return replace(add, doc_mapping_ref=moved[old])
-
-
-def clean_mapping(text: str) -> str:
-    """The mapping without objects that have no fields (structs that were always null)."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(body, list):
-        return text
-    kept = [item for item in body if not _is_hollow(item)]
-    if len(kept) == len(body):
-        return text
-    return json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
-
-
-def _is_hollow(item: Any) -> bool:
-    return (
-        isinstance(item, dict) and item.get("type") == "object" and not item.get("field_mappings")
-    )

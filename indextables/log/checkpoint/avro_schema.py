@@ -164,9 +164,6 @@ class Program:
     def child_array(self) -> npt.NDArray[np.int32]:
         return np.array(self.children, np.int32)
 
-    def sink_array(self) -> npt.NDArray[np.int32]:
-        return np.array(self.sinks, np.int32).reshape(-1, 2)
-
 
 def compile_schema(schema: Any) -> Program:
     """The decode program of a parsed schema; node 0 is its root."""

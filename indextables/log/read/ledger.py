@@ -54,9 +54,6 @@ class ColumnIndexes:
     definitions: Mapping[str, DefineIndex] = field(default_factory=dict)
     files: Mapping[tuple[str, str], IndexFile] = field(default_factory=dict)
 
-    def file_of(self, column: str, split: str) -> IndexFile | None:
-        return self.files.get((column, split))
-
 
 @dataclass(frozen=True, slots=True)
 class Ledger:

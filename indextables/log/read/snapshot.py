@@ -11,8 +11,8 @@ The columns themselves are those of ``FileColumns``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from typing import Protocol as Interface
 
 import numpy as np
@@ -41,6 +41,7 @@ from indextables.log.read.facts import Fact
 from indextables.log.read.filecolumns import FileColumns
 from indextables.log.read.ledger import ColumnIndexes, Ledger
 from indextables.log.read.replay import Tail, append_rows, hide
+from indextables.log.read.view import FileList
 from indextables.mapping import DocMapping
 from indextables.naming import RETIRED_NAMES, stored_columns, stored_schema
 from indextables.types import schema_from_json
@@ -252,7 +253,7 @@ class Snapshot(FileColumns):
 
     def files(self) -> Sequence[AddFile]:
         """The live files; each is built when asked for."""
-        return FileList(self)
+        return FileList(self, range(self.num_files))
 
     def to_arrow(self) -> pa.Table:
         """The live files as a table in the log's names; maps and lists are Arrow maps and lists."""
@@ -280,32 +281,6 @@ class Snapshot(FileColumns):
 
     def __repr__(self) -> str:
         return f"Snapshot(version={self.version}, num_files={self.num_files})"
-
-
-class FileList(Sequence[AddFile]):
-    """The live files of a snapshot as typed actions, built one at a time."""
-
-    def __init__(self, snapshot: Snapshot, numbers: range | None = None) -> None:
-        self._snapshot = snapshot
-        self._numbers = range(snapshot.num_files) if numbers is None else numbers
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, i: int) -> AddFile: ...
-    @overload
-    def __getitem__(self, i: slice) -> FileList: ...
-    def __getitem__(self, i: int | slice) -> AddFile | FileList:
-        if isinstance(i, slice):
-            return FileList(self._snapshot, self._numbers[i])
-        return self._snapshot.file(self._numbers[i])
-
-    def __iter__(self) -> Iterator[AddFile]:
-        return (self._snapshot.file(i) for i in self._numbers)
-
-    def __repr__(self) -> str:
-        return f"FileList({len(self)} files of version {self._snapshot.version})"
 
 
 def _replay(

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -89,3 +89,30 @@ class SnapshotView(Protocol):
         key: K,
         build: Callable[[StatSource], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]: ...
+
+
+class FileList(Sequence[AddFile]):
+    """Some live files of a snapshot as typed actions, each built when asked for."""
+
+    def __init__(self, snapshot: SnapshotView, numbers: range | Int64s) -> None:
+        self._snapshot = snapshot
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, i: int) -> AddFile: ...
+    @overload
+    def __getitem__(self, i: slice) -> FileList: ...
+    def __getitem__(self, i: int | slice) -> AddFile | FileList:
+        if isinstance(i, slice):
+            return FileList(self._snapshot, self._numbers[i])
+        return self._snapshot.file(int(self._numbers[i]))
+
+    def __iter__(self) -> Iterator[AddFile]:
+        return (self._snapshot.file(int(i)) for i in self._numbers)
+
+    def __repr__(self) -> str:
+        snapshot = self._snapshot
+        return f"FileList({len(self)} of {snapshot.num_files} files of version {snapshot.version})"

@@ -225,8 +225,3 @@ def _described(node: Node, residual: Predicate) -> AccessPlan:
     how = "hash table" if has_hash(node) else "index"
     how = "bounds of zones" if isinstance(node, Spans) else how
     return AccessPlan("search", how if exact else f"{how}, then filter {residual!r}", exact)
-
-
-def describe_access(reader: SplitReader, predicate: Predicate) -> AccessPlan:
-    """How a predicate would be answered."""
-    return Chooser(reader, predicate).describe()

@@ -171,10 +171,6 @@ class SplitReader:
         raw = self.fuse_filter()
         return None if raw is None else BinaryFuse8.from_postcard(raw)
 
-    def column_index_bytes(self, column: str) -> bytes | None:
-        name = members.column_index(column)
-        return self.source.member(name) if self.source.has(name) else None
-
     # -- rows -------------------------------------------------------------------------------------
 
     @lazily

@@ -98,17 +98,6 @@ class RowsReader:
         self._plan(columns)
         return self._batches(columns, batch_rows, first, last)
 
-    def blocks_touched(self, rows: Any, columns: Sequence[str] | None = None) -> tuple[int, int]:
-        """Blocks that ``take`` would read for these rows, and blocks there are."""
-        wanted = np.sort(self._row_numbers(rows))
-        touched = total = 0
-        for node in self._plan(columns)[0]:
-            streams = sum(stream.index >= 0 for stream in node.walk())
-            column = self._column(node.stream.column)
-            touched += streams * len(column.locate(wanted)[0])
-            total += streams * column.count
-        return touched, total
-
     def _batches(
         self, columns: Sequence[str] | None, batch_rows: int, first: int, last: int
     ) -> Iterator[pa.RecordBatch]:
