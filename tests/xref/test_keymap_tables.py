@@ -617,7 +617,7 @@ def test_a_builder_that_loses_a_race_leaves_no_file(
 def test_dead_splits_leave_a_map_that_is_rewritten(tmp_path: Path, rng: random.Random) -> None:
     path = str(tmp_path / "t")
     append(path, 0, 100, rng)
-    log = log_of(path)
+    log = TransactionLog.open(path, config=Config({**ON, "deletionVector.maxShare": 0}))
     before = set(paths(log))
     delete_rows(log, " OR ".join(f"id = 'id-{10 * i}'" for i in range(6)))
     KeyMapBuilder(log_of(path), Config(ON)).update()
