@@ -134,7 +134,7 @@ class Questions:
         name: str,
         query: Any,
         *,
-        where: str | None = None,
+        where: Any = None,
         columns: Sequence[str] | None = None,
         limit: int = 10,
         snippet: str | None = None,
@@ -149,7 +149,7 @@ class Questions:
     def rows(
         self,
         name: str,
-        where: str | None = None,
+        where: Any = None,
         columns: Sequence[str] | None = None,
         limit: int = 10,
         newest: str | None = None,
@@ -195,9 +195,13 @@ class Questions:
             raise ConfigError(f"limit {limit!r} is not a number of rows from 1 on")
         return min(limit, self.limits.most_rows)
 
-    def _answer(self, found: pa.Table, limit: int, of: int | None = None) -> dict[str, Any]:
+    def plain_rows(self, found: pa.Table) -> list[dict[str, Any]]:
+        """Rows as JSON has them, long cells cut."""
         end = time.monotonic() + self.limits.seconds
-        rows = [self._row(row, end) for row in found.to_pylist()]
+        return [self._row(row, end) for row in found.to_pylist()]
+
+    def _answer(self, found: pa.Table, limit: int, of: int | None = None) -> dict[str, Any]:
+        rows = self.plain_rows(found)
         most = self.limits.most_rows
         cut = limit > most and found.num_rows == most
         return {"rows": rows, "cut": cut or (of is not None and of > len(rows))}
