@@ -84,3 +84,26 @@ def mcp(obj: Context, paths: tuple[str, ...]) -> None:
 
     given = {"storage_options": obj.storage_options, "options": obj.settings}
     server(Questions.over(paths, **given)).run("stdio")
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--port", type=int, default=0, help="Default: any free port.")
+@click.option("--rows", type=click.IntRange(min=1), default=1000, help="Most rows of an answer.")
+@click.option("--seconds", type=float, default=30.0, help="Longest time for an answer.")
+@click.pass_obj
+def serve(obj: Context, paths: tuple[str, ...], port: int, rows: int, seconds: float) -> None:
+    """A console in the browser, and Elasticsearch's search API, for some tables.
+
+    Read-only, on this machine alone; the address that is printed holds the token that every
+    request needs.
+    """
+    from indextables.serve.http import Console
+    from indextables.serve.questions import Limits, Questions
+
+    limits = Limits(rows, seconds=seconds)
+    given = {"storage_options": obj.storage_options, "options": obj.settings, "limits": limits}
+    console = Console(Questions.over(paths, **given), port=port)
+    obj.say(f"The console is at {console.url}\nStop it with Ctrl-C.")
+    sys.stdout.flush()
+    console.run()

@@ -4,9 +4,9 @@ An index is a table that is served. ``_search`` takes a query of Elasticsearch's
 ``expr.elastic``), ``size``, ``from``, ``sort`` by one field, ``_source`` and aggregations:
 ``date_histogram``, ``histogram``, ``terms``, and the metrics ``stats``, ``min``, ``max``, ``avg``,
 ``sum``, ``value_count``, alone or inside a bucket aggregation. ``_msearch``, ``_count``,
-``_mapping`` and ``_field_caps`` are there because clients call them first. What asks for more about a hit
-(``highlight``, ``fields``) is passed over; anything else is an error in the form that those clients
-show: nothing is ignored that would change which rows are found.
+``_mapping`` and ``_field_caps`` are there because clients call them first. What asks for more about
+a hit (``highlight``, ``fields``) is passed over; anything else is an error in the form that those
+clients show: nothing is ignored that would change which rows are found.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ def route(
     match method, parts:
         case "GET", []:
             return _info
-        case ("GET" | "POST"), [index, "_search"]:
+        case (("GET" | "POST"), [index, "_search"]):
             return lambda: search(questions, index, {**_flat(given), **_body(body)})
-        case ("GET" | "POST"), [index, "_count"]:
+        case (("GET" | "POST"), [index, "_count"]):
             return lambda: _count(questions, index, _body(body))
-        case ("GET" | "POST"), ["_msearch"]:
+        case (("GET" | "POST"), ["_msearch"]):
             return lambda: _many(questions, None, body)
-        case ("GET" | "POST"), [index, "_msearch"]:
+        case (("GET" | "POST"), [index, "_msearch"]):
             return lambda: _many(questions, index, body)
         case "GET", ["_mapping"]:
             return lambda: {name: _mapping(questions, name) for name in questions.paths}
         case "GET", [index, "_mapping"] | [index]:
             return lambda: {index: _mapping(questions, index)}
-        case ("GET" | "POST"), [index, "_field_caps"]:
+        case (("GET" | "POST"), [index, "_field_caps"]):
             return lambda: _field_caps(questions, index)
         case _:
             return None

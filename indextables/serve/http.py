@@ -52,7 +52,9 @@ class Console:
         self.token = secrets.token_urlsafe(24)
         self.pool = ThreadPoolExecutor(MOST_AT_ONCE, "indextables-console")
         self.free = threading.BoundedSemaphore(MOST_AT_ONCE)
-        self.server = ThreadingHTTPServer((host, port), _handler(self))
+        self.server = ThreadingHTTPServer(
+            (host, port), type("Handler", (_Handler,), {"console": self})
+        )
         self.server.daemon_threads = True
 
     @property
@@ -109,102 +111,102 @@ class Console:
                 return elastic.route(self.questions, method, parts, given, body)
 
 
-def _handler(console: Console) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        server_version = "indextables"
-        sys_version = ""
-        protocol_version = "HTTP/1.1"
-        timeout = 60
+class _Handler(BaseHTTPRequestHandler):
+    """One request; ``console`` is the server that it came to."""
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Requests hold tokens and questions: nothing is written about them."""
+    console: Console
+    server_version = "indextables"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    timeout = 60
 
-        def do_GET(self) -> None:  # noqa: N802
-            self._serve(b"")
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests hold tokens and questions: nothing is written about them."""
 
-        def do_HEAD(self) -> None:  # noqa: N802
-            self._serve(b"")
+    def do_GET(self) -> None:
+        self._serve(b"")
 
-        def do_POST(self) -> None:  # noqa: N802
-            size = int(self.headers.get("Content-Length") or 0)
-            if size > MOST_BODY:
-                self.close_connection = True
-                self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": "the body is too long"})
-                return
-            self._serve(self.rfile.read(size))
+    def do_HEAD(self) -> None:
+        self._serve(b"")
 
-        def _serve(self, body: bytes) -> None:
-            address = urlsplit(self.path)
-            given = parse_qs(address.query, keep_blank_values=True)
-            if not self._is_local():
-                self._send(HTTPStatus.FORBIDDEN, {"error": "this server answers its own page only"})
-            elif not self._has_token(given):
-                self._send(HTTPStatus.UNAUTHORIZED, {"error": "open the address with its token"})
-            elif address.path == "/" and self.command == "GET" and "html" in self._accepts():
-                self._page("token" in given)
-            else:
-                self._answer(address.path, given, body)
+    def do_POST(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > MOST_BODY:
+            self.close_connection = True
+            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": "the body is too long"})
+            return
+        self._serve(self.rfile.read(size))
 
-        def _answer(self, path: str, given: dict[str, list[str]], body: bytes) -> None:
-            method = "GET" if self.command == "HEAD" else self.command
-            ask = console.route(method, path, given, body)
-            if ask is None:
-                self._send(HTTPStatus.NOT_FOUND, {"error": f"nothing is at {path}"})
-            else:
-                self._send(*console.answered(ask))
+    def _serve(self, body: bytes) -> None:
+        address = urlsplit(self.path)
+        given = parse_qs(address.query, keep_blank_values=True)
+        if not self._is_local():
+            self._send(HTTPStatus.FORBIDDEN, {"error": "this server answers its own page only"})
+        elif not self._has_token(given):
+            self._send(HTTPStatus.UNAUTHORIZED, {"error": "open the address with its token"})
+        elif address.path == "/" and self.command == "GET" and "html" in self._accepts():
+            self._page("token" in given)
+        else:
+            self._answer(address.path, given, body)
 
-        def _accepts(self) -> str:
-            return self.headers.get("Accept") or ""
+    def _answer(self, path: str, given: dict[str, list[str]], body: bytes) -> None:
+        method = "GET" if self.command == "HEAD" else self.command
+        ask = self.console.route(method, path, given, body)
+        if ask is None:
+            self._send(HTTPStatus.NOT_FOUND, {"error": f"nothing is at {path}"})
+        else:
+            self._send(*self.console.answered(ask))
 
-        def _is_local(self) -> bool:
-            own = {f"{name}:{console.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-            origin = self.headers.get("Origin")
-            return self.headers.get("Host") in own and (
-                origin is None or origin.removeprefix("http://") in own
-            )
+    def _accepts(self) -> str:
+        return self.headers.get("Accept") or ""
 
-        def _has_token(self, given: dict[str, list[str]]) -> bool:
-            cookie = SimpleCookie(self.headers.get("Cookie") or "").get(COOKIE)
-            scheme, _, bearer = (self.headers.get("Authorization") or "").partition(" ")
-            tries = [*given.get("token", ()), cookie.value if cookie else ""]
-            if scheme in ("Bearer", "ApiKey"):
-                tries.append(bearer)
-            token = console.token.encode()
-            return any(hmac.compare_digest(t.encode(), token) for t in tries)
+    def _is_local(self) -> bool:
+        own = {f"{name}:{self.console.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        origin = self.headers.get("Origin")
+        return self.headers.get("Host") in own and (
+            origin is None or origin.removeprefix("http://") in own
+        )
 
-        def _page(self, first: bool) -> None:
-            if first:
-                self.send_response(HTTPStatus.SEE_OTHER)
-                cookie = f"{COOKIE}={console.token}; HttpOnly; SameSite=Strict; Path=/"
-                self.send_header("Set-Cookie", cookie)
-                self.send_header("Location", "/")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            nonce = secrets.token_urlsafe(16)
-            page = (files("indextables.serve") / "console.html").read_text("utf-8")
-            self._bytes(HTTPStatus.OK, page.replace("NONCE", nonce).encode(), "text/html", nonce)
+    def _has_token(self, given: dict[str, list[str]]) -> bool:
+        cookie = SimpleCookie(self.headers.get("Cookie") or "").get(COOKIE)
+        scheme, _, bearer = (self.headers.get("Authorization") or "").partition(" ")
+        tries = [*given.get("token", ()), cookie.value if cookie else ""]
+        if scheme in ("Bearer", "ApiKey"):
+            tries.append(bearer)
+        token = self.console.token.encode()
+        return any(hmac.compare_digest(t.encode(), token) for t in tries)
 
-        def _send(self, status: HTTPStatus, answer: Any) -> None:
-            data = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=str)
-            self._bytes(status, data.encode("utf-8", "backslashreplace"), "application/json")
-
-        def _bytes(self, status: HTTPStatus, data: bytes, kind: str, nonce: str = "") -> None:
-            self.send_response(status)
-            inside = f"script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; " if nonce else ""
-            policy = f"default-src 'none'; {inside}connect-src 'self'; frame-ancestors 'none'"
-            for name, value in {
-                "Content-Type": f"{kind}; charset=utf-8",
-                "Content-Length": str(len(data)),
-                "Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'",
-                "X-Content-Type-Options": "nosniff",
-                "Referrer-Policy": "no-referrer",
-                "Cache-Control": "no-store",
-                **elastic.HEADERS,
-            }.items():
-                self.send_header(name, value)
+    def _page(self, first: bool) -> None:
+        if first:
+            self.send_response(HTTPStatus.SEE_OTHER)
+            cookie = f"{COOKIE}={self.console.token}; HttpOnly; SameSite=Strict; Path=/"
+            self.send_header("Set-Cookie", cookie)
+            self.send_header("Location", "/")
+            self.send_header("Content-Length", "0")
             self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+            return
+        nonce = secrets.token_urlsafe(16)
+        page = (files("indextables.serve") / "console.html").read_text("utf-8")
+        self._bytes(HTTPStatus.OK, page.replace("NONCE", nonce).encode(), "text/html", nonce)
 
-    return Handler
+    def _send(self, status: HTTPStatus, answer: Any) -> None:
+        data = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=str)
+        self._bytes(status, data.encode("utf-8", "backslashreplace"), "application/json")
+
+    def _bytes(self, status: HTTPStatus, data: bytes, kind: str, nonce: str = "") -> None:
+        self.send_response(status)
+        inside = f"script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; " if nonce else ""
+        policy = f"default-src 'none'; {inside}connect-src 'self'; frame-ancestors 'none'"
+        for name, value in {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(data)),
+            "Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-store",
+            **elastic.HEADERS,
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)

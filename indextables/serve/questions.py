@@ -142,7 +142,7 @@ class Questions:
         """The best rows for a search string, with their scores."""
         table = self.table(name)
         found = table.search(
-            query, columns, self._bounded(limit), where=where or None, snippet=snippet
+            query, columns, self._bounded(limit), where=_given(where), snippet=snippet
         )
         return {**self._answer(found, limit), "plan": self._funnel(table)}
 
@@ -158,14 +158,14 @@ class Questions:
         table = self.table(name)
         most = self._bounded(limit)
         if newest is None:
-            found = table.to_arrow(where or None, columns, most)
+            found = table.to_arrow(_given(where), columns, most)
         else:
-            found = table.top(newest, most, descending=True, columns=columns, where=where or None)
+            found = table.top(newest, most, descending=True, columns=columns, where=_given(where))
         return {**self._answer(found, limit), "plan": self._funnel(table)}
 
     def count(self, name: str, where: str | None = None) -> int:
         """How many rows match."""
-        return self.table(name).count(where or None)
+        return self.table(name).count(_given(where))
 
     def aggregate(
         self,
@@ -177,7 +177,7 @@ class Questions:
     ) -> dict[str, Any]:
         """Counts, sums, averages, minima and maxima by groups, the largest first group first."""
         metrics = {key: tuple(m) if isinstance(m, list) else m for key, m in aggregates.items()}
-        found = self.table(name).aggregate(metrics, group_by, where=where or None)
+        found = self.table(name).aggregate(metrics, group_by, where=_given(where))
         first = next(iter(metrics), None)
         if group_by and first is not None:
             found = found.sort_by([(first, "descending")])
@@ -240,6 +240,11 @@ class Questions:
                 for s in report.stages
             ],
         }
+
+
+def _given(where: Any) -> Any:
+    """A condition; an empty field of a form asks for none."""
+    return None if isinstance(where, str) and not where.strip() else where
 
 
 def column_named(table: Table, name: str) -> pa.Field:

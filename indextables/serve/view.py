@@ -20,7 +20,9 @@ import pyarrow as pa
 
 from indextables.errors import ConfigError, PlanningError
 from indextables.expr import filters as f
+from indextables.expr.predicate import conjunction
 from indextables.log.read.moments import moment_of, to_millis
+from indextables.planner import Planner
 from indextables.serve.questions import Questions, column_named
 from indextables.splits.read.partials import DateHistogram
 from indextables.table.searching import search_predicate
@@ -34,6 +36,7 @@ MOST_VALUES = 8
 TOO_MANY_VALUES = 1000
 FACET_SECONDS = 2.0
 _SECOND = 1_000_000
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _WIDTHS = [
     n * unit
     for unit, numbers in (
@@ -92,12 +95,12 @@ def view(questions: Questions, asked: Asked) -> dict[str, Any]:
     """Everything that one screen shows."""
     table = questions.table(asked.table)
     moment = time_column(table, asked.time)
-    conditions = list(_conditions(table, asked, moment))
-    where = conditions or None
+    rest = Planner(table).bind(list(_conditions(table, asked, moment)) or None)
+    searched = asked.query.strip()
+    where = conjunction([search_predicate(table, asked.query), rest]) if searched else rest
     count = table.count(where)
     snippet = next((m.name for m in table.mapping.fields if m.is_tokenized), None)
-    if asked.query.strip():
-        rest = list(_conditions(table, asked, moment, with_query=False)) or None
+    if searched:
         found = questions.search(
             asked.table, asked.query, where=rest, limit=asked.limit, snippet=snippet
         )
@@ -129,11 +132,8 @@ def _is_time(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(dtype) or pa.types.is_date(dtype))
 
 
-def _conditions(
-    table: Table, asked: Asked, moment: pa.Field | None, with_query: bool = True
-) -> Iterator[Any]:
-    if with_query and asked.query.strip():
-        yield search_predicate(table, asked.query)
+def _conditions(table: Table, asked: Asked, moment: pa.Field | None) -> Iterator[Any]:
+    """All that must hold beside the search."""
     if asked.where.strip():
         yield asked.where
     if moment is not None:
@@ -177,9 +177,7 @@ def _micros(value: Any) -> int | None:
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
     zoned = value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value
-    return (zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(
-        microseconds=1
-    )
+    return int((zoned - _EPOCH) // datetime.timedelta(microseconds=1))
 
 
 def _facets(questions: Questions, table: Table, where: Any) -> Iterator[dict[str, Any]]:

@@ -75,8 +75,7 @@ def search(table: Table, request: Request) -> pa.Table:
     planner = Planner(table, xref_router=table.xref_router)
     query, fields = _parsed(table, request)
     where = planner.bind(request.where)
-    asked = query_fields(query) or stored_columns(table.schema, fields)
-    text = TextMatch(query, tuple(asked), str(request.query), "indexquery")
+    text = _as_condition(table, request, query, fields)
     plan = planner.plan(conjunction([text, where]), columns=request.columns)
     plan.check_decidable()
     table.last_plan = plan
@@ -99,6 +98,19 @@ def _parsed(table: Table, request: Request) -> tuple[ast.Query, list[str]]:
     if isinstance(request.query, Mapping):
         return parse_elastic(request.query, default_fields=fields, **known), fields
     return request.query, fields
+
+
+def search_predicate(table: Table, query: str | Mapping[str, Any]) -> TextMatch:
+    """The condition that a search asks of rows, to be counted or joined with others."""
+    request = Request(query)
+    return _as_condition(table, request, *_parsed(table, request))
+
+
+def _as_condition(
+    table: Table, request: Request, query: ast.Query, fields: list[str]
+) -> TextMatch:
+    asked = query_fields(query) or stored_columns(table.schema, fields)
+    return TextMatch(query, tuple(asked), str(request.query), "indexquery")
 
 
 class _Search:

@@ -102,7 +102,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("cache", "prewarm", "P", "--fields", "event_id, message"), ("cache", "prewarm", "--help"),
     ("column", "add", "P", "extra", "int"), ("column", "rename", "P", "extra", "more"),
     ("column", "type", "P", "more", "bigint"), ("column", "drop", "P", "more"),
-    ("ingest", "--help"), ("ingest", "P/none.csv", "P"), ("shell", "--help"), ("mcp", "--help"),
+    ("ingest", "--help"), ("ingest", "P/none.csv", "P"), ("shell", "--help"), ("mcp", "--help"), ("serve", "--help"),
     ("sql", "SELECT day, count(*) AS n FROM 'P' WHERE message TEXTSEARCH 'backend' GROUP BY day"),
     ("sql", "DESCRIBE INDEXTABLES STATE 'P'"),
     ("sql", "DESCRIBE INDEXTABLES TRANSACTION LOG 'P'"),
