@@ -106,9 +106,7 @@ def search_predicate(table: Table, query: str | Mapping[str, Any]) -> TextMatch:
     return _as_condition(table, request, *_parsed(table, request))
 
 
-def _as_condition(
-    table: Table, request: Request, query: ast.Query, fields: list[str]
-) -> TextMatch:
+def _as_condition(table: Table, request: Request, query: ast.Query, fields: list[str]) -> TextMatch:
     asked = query_fields(query) or stored_columns(table.schema, fields)
     return TextMatch(query, tuple(asked), str(request.query), "indexquery")
 
