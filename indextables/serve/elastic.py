@@ -5,8 +5,8 @@ An index is a table that is served. ``_search`` takes a query of Elasticsearch's
 ``date_histogram``, ``histogram``, ``terms``, and the metrics ``stats``, ``min``, ``max``, ``avg``,
 ``sum``, ``value_count``, alone or inside a bucket aggregation. ``_msearch``, ``_count``,
 ``_mapping`` and ``_field_caps`` are there because clients call them first. What asks for more about
-a hit (``highlight``, ``fields``) is passed over; anything else is an error in the form that those
-clients show: nothing is ignored that would change which rows are found.
+a hit (``highlight``, ``fields``) is ignored; anything else is an error in the form that those
+clients show: nothing is skipped that would change which rows are found.
 """
 
 from __future__ import annotations

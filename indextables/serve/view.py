@@ -119,7 +119,7 @@ def view(questions: Questions, asked: Asked) -> dict[str, Any]:
 
 
 def time_column(table: Table, name: str | None) -> pa.Field | None:
-    """The column that tells when: the one asked for, else the first that can."""
+    """The time column: the one asked for, else the first date or timestamp."""
     if name:
         found = column_named(table, name)
         if not _is_time(found.type):
