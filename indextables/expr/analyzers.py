@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from indextables.buffers import text_array
 from indextables.errors import ConfigError
 from indextables.mapping import DEFAULT_TOKEN_LENGTH, TOKENIZERS
 from indextables.native import _tokenize
@@ -52,7 +53,7 @@ def check_tokenizer(tokenizer: str) -> str:
 
 def analyze(tokenizer: str, text: str, token_length: int = DEFAULT_TOKEN_LENGTH) -> list[str]:
     """The tokens of one text, in order."""
-    texts: list[str] = tokenize(pa.array([text]), tokenizer, token_length).texts.to_pylist()
+    texts: list[str] = tokenize(text_array([text]), tokenizer, token_length).texts.to_pylist()
     return texts
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from indextables.errors import UnknownColumnError
 from indextables.expr.predicate import Column
@@ -32,11 +28,3 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     if values.num_chunks == 1:
         return values.chunk(0)
     return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-
-
-def numbers(values: NDArray[Any]) -> pa.Array:
-    """Whole numbers without nulls, not copied; ``pa.array`` would load pandas first."""
-    flat = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(flat.dtype), len(flat), [None, pa.py_buffer(flat)]
-    )

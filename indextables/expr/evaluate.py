@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from indextables.buffers import ALWAYS, NEVER, scalar_of
 from indextables.errors import PlanningError
 from indextables.expr import functions, textmatch
 from indextables.expr.arrays import read_column
@@ -111,7 +112,8 @@ def _where_open(
 ) -> pa.BooleanArray:
     """Join one more operand, computed only where ``result`` does not decide alone."""
     join = pc.and_kleene if conjunctive else pc.or_kleene
-    open_rows = pc.fill_null(pc.not_equal(result, not conjunctive), True)
+    decided = ALWAYS if not conjunctive else NEVER
+    open_rows = pc.fill_null(pc.not_equal(result, decided), ALWAYS)
     if pc.all(open_rows, min_count=0).as_py():
         return join(result, evaluate(child, batch, mapping=mapping))
     part = evaluate(child, batch.filter(open_rows), mapping=mapping)
@@ -119,7 +121,7 @@ def _where_open(
 
 
 def _constant(value: bool | None, rows: int) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(value, pa.bool_()), rows)
+    return pa.repeat(scalar_of(value, pa.bool_()), rows)
 
 
 def _leaf(
@@ -160,7 +162,7 @@ def _physical(values: pa.Array) -> pa.Array:
 
 def _scalar(value: Any, dtype: pa.DataType) -> pa.Scalar:
     if not pa.types.is_decimal(dtype):
-        return pa.scalar(value, dtype)
+        return scalar_of(value, dtype)
     return decimal_array([value], dtype)[0]
 
 

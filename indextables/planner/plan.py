@@ -37,6 +37,7 @@ from indextables.planner.stages.verdict import (
     Verdicts,
 )
 from indextables.planner.tasks import (
+    WHOLE_BYTES,
     SplitTask,
     deal_out,
     default_parallelism,
@@ -297,6 +298,7 @@ class Plan:
         """The kept splits in groups, each with its residual predicate."""
         planner = self.planner
         per_task = splits_per_task(planner.config, len(self), planner.parallelism)
+        whole = int(self.snapshot.sizes[self.selection].sum()) <= WHOLE_BYTES
         found: list[tuple[int, int, SplitTask]] = []
         blocks = {i: block for stage in self.stages for i, block in stage.row_blocks.items()}
         for group in self.residual_groups:
@@ -318,6 +320,7 @@ class Plan:
                         for i, ref in zip(chosen.tolist(), refs, strict=True)
                         if i in blocks
                     },
+                    whole=whole,
                 )
                 found.append((0 if sure and self.limit is not None else 1, int(chosen[0]), task))
         return [task for _, _, task in sorted(found, key=lambda entry: entry[:2])]

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from indextables.splits.read.source import SplitRef
 
 
+WHOLE_BYTES = 4 << 20
+"""Splits that take no more together are not worth a second trip to each."""
+
+
 @dataclass(frozen=True, slots=True)
 class SplitTask:
     """A group of splits, the predicate left to check in them, and where they live."""
@@ -47,6 +51,8 @@ class SplitTask:
     """Splits whose only row that can match is in a known block of rows (``keysets.BLOCK_ROWS``)."""
     ranking: Ranking | None = None
     """What relevance is computed from, where it is asked for."""
+    whole: bool = False
+    """The plan has so little to read that a small split is fetched in one go."""
 
     @property
     def size(self) -> int:

@@ -85,6 +85,9 @@ class Store(ABC):
 
     capabilities: ClassVar[Capabilities]
     coalesce_gap: int = 64 << 10
+    """So many bytes are worth a trip that has to be waited for."""
+    near_gap: int = 64 << 10
+    """So many bytes are worth a request beside others: ranges nearer than this are one request."""
 
     def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
         self.uri = uri
@@ -109,7 +112,7 @@ class Store(ABC):
         """Several ranges of one object in the order asked, near ones fetched together."""
         for start, end in ranges:
             check_range(path, start, end)
-        requests = coalesce(ranges, self.coalesce_gap)
+        requests = coalesce(ranges, self.near_gap)
         blobs = self._fetch(path, [(request.start, request.end) for request in requests])
         return cut(ranges, requests, blobs)
 

@@ -2,7 +2,9 @@
 
 Split files never change and have unique names, so a block of one, once fetched, is right for
 ever. A read is cut into blocks; those on disk are used, the missing ones are fetched together
-(one request where they are near) and kept. Threads that need the same missing block wait for one
+(one request where they are near) and kept. A range that is short beside a block is cut into small
+ones instead, so that a few bytes do not cost a block; they are kept under a name of their own, and
+found in a large block too where there is one. Threads that need the same missing block wait for one
 fetch. The cache may be slow, full, broken or gone: the read is then served by the store itself.
 Errors of the store are passed on and never cached.
 
@@ -33,10 +35,17 @@ __all__ = ["CacheStats", "CachingStore", "DiskCache", "cached", "default_cache",
 
 CACHED_SUFFIXES = (".split", ".idx")
 MIN_BLOCK, MAX_BLOCK = 4 << 10, 4 << 20
+FINE_BLOCK = 16 << 10
+_SHORT = 2
+"""A range of less than one block in so many is short."""
 _REMEMBERED_SIZES = 200_000
 _ADMISSION_SHARE = 4
 
+_FINE = "|fine"
+
 Range = tuple[int, int]
+Slot = tuple[int, int]
+"""(size of the block, number of it)."""
 Fetch = Callable[[Sequence[Range]], builtins.list[bytes]]
 
 
@@ -68,8 +77,9 @@ class DiskCache:
             raise ValueError(f"block size {settings.block_bytes} is outside 4 KB .. 4 MB")
         self.settings = settings
         self._folder = BlockFolder(settings.path, settings.max_bytes, **tuning)
-        self._flights: dict[tuple[str, int], _Flight] = {}
+        self._flights: dict[tuple[str, Slot], _Flight] = {}
         self._lock = threading.Lock()
+        self._fine = min(FINE_BLOCK, settings.block_bytes)
         _caches.add(self)
 
     @property
@@ -85,10 +95,24 @@ class DiskCache:
 
     def drop(self, key: str) -> None:
         self._folder.drop(key)
+        self._folder.drop(key + _FINE)
 
     def has(self, key: str, size: int) -> bool:
         """Does a whole file of this size lie on disk?"""
-        return self._folder.has(key, range(-(-size // self.settings.block_bytes)))
+        grain = self._grain(size)
+        return self._folder.has(self._name(key, grain), range(-(-size // grain)))
+
+    def _grain(self, length: int) -> int:
+        """The size of the blocks that a range of this length is cut into."""
+        return (
+            self.settings.block_bytes
+            if _SHORT * length >= self.settings.block_bytes
+            else self._fine
+        )
+
+    def _name(self, key: str, grain: int) -> str:
+        """What blocks of a size are kept under."""
+        return key if grain == self.settings.block_bytes else key + _FINE
 
     def read_ranges(
         self, key: str, ranges: Sequence[Range], fetch: Fetch, size: int | None = None
@@ -101,20 +125,21 @@ class DiskCache:
         blocks = self._blocks(key, needs, fetch, size)
         return [self._cut(blocks, start, end) for start, end in ranges]
 
-    def _needs(self, ranges: Sequence[Range]) -> dict[int, int]:
+    def _needs(self, ranges: Sequence[Range]) -> dict[Slot, int]:
         """Of each touched block, how many of its first bytes are needed."""
-        size = self.settings.block_bytes
-        needs: dict[int, int] = {}
+        needs: dict[Slot, int] = {}
         for start, end in ranges:
+            size = self._grain(end - start)
             for index in range(start // size, -(-end // size) if end > start else 0):
-                needs[index] = max(needs.get(index, 0), min(size, end - index * size))
+                slot = (size, index)
+                needs[slot] = max(needs.get(slot, 0), min(size, end - index * size))
         return needs
 
     def _blocks(
-        self, key: str, needs: dict[int, int], fetch: Fetch, size: int | None
-    ) -> dict[int, bytes]:
+        self, key: str, needs: dict[Slot, int], fetch: Fetch, size: int | None
+    ) -> dict[Slot, bytes]:
         blocks, missing = self._on_disk(key, needs)
-        lengths = {index: self._length(index, needs[index], size) for index in missing}
+        lengths = {slot: self._length(slot, needs[slot], size) for slot in missing}
         mine, others = self._claim(key, lengths, blocks)
         try:
             blocks |= self._fetch(key, {index: mine[index].length for index in mine}, fetch)
@@ -129,14 +154,14 @@ class DiskCache:
         return blocks
 
     def _on_disk(
-        self, key: str, needs: dict[int, int]
-    ) -> tuple[dict[int, bytes], builtins.list[int]]:
-        blocks: dict[int, bytes] = {}
-        for index, need in needs.items():
-            data = self._folder.load(key, index, need)
+        self, key: str, needs: dict[Slot, int]
+    ) -> tuple[dict[Slot, bytes], builtins.list[Slot]]:
+        blocks: dict[Slot, bytes] = {}
+        for slot, need in needs.items():
+            data = self._load(key, slot, need)
             if data is not None:
-                blocks[index] = data
-        missing = [index for index in needs if index not in blocks]
+                blocks[slot] = data
+        missing = [slot for slot in needs if slot not in blocks]
         self.stats.add(
             hits=len(blocks),
             misses=len(missing),
@@ -144,21 +169,30 @@ class DiskCache:
         )
         return blocks, missing
 
-    def _length(self, index: int, need: int, size: int | None) -> int:
-        if size is None:
-            return need
-        return max(need, min(self.settings.block_bytes, size - index * self.settings.block_bytes))
+    def _load(self, key: str, slot: Slot, need: int) -> bytes | None:
+        """A block from disk: a small one also as a part of the large one it lies in."""
+        grain, index = slot
+        data = self._folder.load(self._name(key, grain), index, need)
+        if data is not None or grain == self.settings.block_bytes:
+            return data
+        whole, inside = divmod(index * grain, self.settings.block_bytes)
+        data = self._folder.load(key, whole, inside + need)
+        return None if data is None else data[inside : inside + grain]
+
+    def _length(self, slot: Slot, need: int, size: int | None) -> int:
+        grain, index = slot
+        return need if size is None else max(need, min(grain, size - index * grain))
 
     def _claim(
-        self, key: str, lengths: dict[int, int], blocks: dict[int, bytes]
-    ) -> tuple[dict[int, _Flight], dict[int, _Flight]]:
+        self, key: str, lengths: dict[Slot, int], blocks: dict[Slot, bytes]
+    ) -> tuple[dict[Slot, _Flight], dict[Slot, _Flight]]:
         """Which missing blocks this thread fetches, and which it waits for.
 
         A block that landed between the look at the disk and the claim is taken from disk, so
         that threads which start together cause one fetch.
         """
-        mine: dict[int, _Flight] = {}
-        others: dict[int, _Flight] = {}
+        mine: dict[Slot, _Flight] = {}
+        others: dict[Slot, _Flight] = {}
         with self._lock:
             for index, length in lengths.items():
                 flight = self._flights.get((key, index))
@@ -167,24 +201,23 @@ class DiskCache:
                 else:
                     mine[index] = self._flights[key, index] = _Flight(length, Future())
         for index in builtins.list(mine):
-            data = self._folder.load(key, index, mine[index].length)
+            data = self._load(key, index, mine[index].length)
             if data is not None:
                 blocks[index] = data
                 self._land(key, {index: mine.pop(index)}, blocks)
         return mine, others
 
-    def _fetch(self, key: str, lengths: dict[int, int], fetch: Fetch) -> dict[int, bytes]:
+    def _fetch(self, key: str, lengths: dict[Slot, int], fetch: Fetch) -> dict[Slot, bytes]:
         if not lengths:
             return {}
-        size = self.settings.block_bytes
-        wanted = [(index * size, index * size + length) for index, length in lengths.items()]
+        wanted = [(size * i, size * i + length) for (size, i), length in lengths.items()]
         fetched = dict(zip(lengths, fetch(wanted), strict=True))
         self.stats.add(fetched_bytes=sum(map(len, fetched.values())))
-        for index, data in fetched.items():
-            self._folder.save(key, index, data)
+        for (size, index), data in fetched.items():
+            self._folder.save(self._name(key, size), index, data)
         return fetched
 
-    def _land(self, key: str, flights: dict[int, _Flight], blocks: dict[int, bytes]) -> None:
+    def _land(self, key: str, flights: dict[Slot, _Flight], blocks: dict[Slot, bytes]) -> None:
         """End the flights of this thread; a failed one makes the waiting threads fetch."""
         with self._lock:
             for index, flight in flights.items():
@@ -196,16 +229,16 @@ class DiskCache:
             else:
                 flight.data.cancel()
 
-    def _cut(self, blocks: dict[int, bytes], start: int, end: int) -> bytes:
-        size = self.settings.block_bytes
+    def _cut(self, blocks: dict[Slot, bytes], start: int, end: int) -> bytes:
+        size = self._grain(end - start)
         if start == end:
             return b""
         first, last = start // size, (end - 1) // size
         if first == last:
-            return blocks[first][start - first * size : end - first * size]
-        parts = [blocks[first][start - first * size :]]
-        parts += [blocks[index] for index in range(first + 1, last)]
-        parts.append(blocks[last][: end - last * size])
+            return blocks[size, first][start - first * size : end - first * size]
+        parts = [blocks[size, first][start - first * size :]]
+        parts += [blocks[size, index] for index in range(first + 1, last)]
+        parts.append(blocks[size, last][: end - last * size])
         return b"".join(parts)
 
     def _renew_locks(self) -> None:

@@ -63,6 +63,7 @@ class ObjectStore(Store):
 
     capabilities = Capabilities(remote=True, persistent=True, local_files=False)
     coalesce_gap = 512 << 10
+    near_gap = 128 << 10
     scheme: ClassVar[str]
     extra: ClassVar[str]
 

@@ -56,7 +56,7 @@ def open_scan(
 
     Every task is run through here, in this process and in Spark's alike.
     """
-    reader = SplitReader.open(store, split, config=config)
+    reader = SplitReader.open(store, split, config=config, whole=task.whole)
     block = task.row_blocks.get(split.path)
     return SplitScan(
         reader,

@@ -115,6 +115,8 @@ def test_a_look_up_in_a_hash_table_opens_no_index(
     (split,) = table.plan().tasks[0].splits
     assert not SplitReader.open(store, split).has_open_index
     read(table, store, "body TEXTSEARCH 'only77'")
+    assert not SplitReader.open(store, split).has_open_index
+    read(table, store, "body TEXTSEARCH 'only77~1'")
     assert SplitReader.open(store, split).has_open_index
 
 

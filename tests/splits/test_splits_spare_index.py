@@ -18,7 +18,7 @@ CONDITIONS = [
     ("k is null and not n = 5", False),
     ("k in ('k1', 'k4') and x < 3.5", False),
     ("k like '%4'", False),
-    ("m textsearch 'word7'", True),
+    ("m textsearch 'word7'", False),
     ("m textsearch 'word7' or n = 3", True),
 ]
 

@@ -154,7 +154,7 @@ def test_ranges_are_exact_in_any_order(store: Store, rng: random.Random) -> None
     for _ in range(40):
         start = rng.randrange(300_000)
         ranges.append((start, min(300_000, start + rng.choice((0, 1, 100, 20_000)))))
-    store.coalesce_gap = 4096
+    store.near_gap = 4096
     assert store.read_ranges("data", ranges) == [data[a:b] for a, b in ranges]
     assert store.read_ranges("data", []) == []
 

@@ -41,9 +41,33 @@ def inner() -> Iterator[Store]:
     clear_memory(name)
 
 
-def make_cache(tmp_path: Path, max_bytes: int = 10 << 20, **tuning: Any) -> DiskCache:
+def make_cache(
+    tmp_path: Path, max_bytes: int = 10 << 20, block: int = BLOCK, **tuning: Any
+) -> DiskCache:
     tuning = {"min_free_bytes": 0} | tuning
-    return DiskCache(CacheSettings(str(tmp_path / "cache"), max_bytes, BLOCK), **tuning)
+    return DiskCache(CacheSettings(str(tmp_path / "cache"), max_bytes, block), **tuning)
+
+
+def test_a_short_range_does_not_cost_a_block(inner: Store, tmp_path: Path) -> None:
+    cache = make_cache(tmp_path, block=64 << 10)
+    store = RecordingStore(inner)
+    store.put(FILE, DATA * 4)
+    caching = CachingStore(store, cache)
+    caching.remember_size(FILE, 200_000)
+    fine = diskcache.FINE_BLOCK
+    assert caching.read_range(FILE, 20_000, 20_010) == DATA[20_000:20_010]
+    assert store.calls[-1].detail == ((fine, 2 * fine),)
+    store.clear()
+    assert caching.read_range(FILE, fine, fine + 9) == DATA[fine : fine + 9]
+    assert store.calls == []
+    assert caching.read_range(FILE, 65_536, 131_072) == (DATA * 4)[65_536:131_072]
+    assert store.calls[-1].detail == ((65_536, 131_072),)
+    store.clear()
+    assert caching.read_range(FILE, 70_000, 70_100) == (DATA * 4)[70_000:70_100]
+    assert store.calls == [], "a large block serves short ranges too"
+    assert cache.has(caching._key(FILE), 200_000) is False
+    caching.put(FILE, b"new")
+    assert block_files(cache) == []
 
 
 def block_files(cache: DiskCache) -> list[Path]:
@@ -58,14 +82,24 @@ ranges_of_the_file = st.lists(
 )
 
 
-@given(batches=st.lists(ranges_of_the_file, min_size=1, max_size=5), sized=st.booleans())
+@given(
+    batches=st.lists(ranges_of_the_file, min_size=1, max_size=5),
+    sized=st.booleans(),
+    block=st.sampled_from([BLOCK, 3 * BLOCK]),
+)
 def test_any_ranges_read_as_from_the_store(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, int]]], sized: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[list[tuple[int, int]]],
+    sized: bool,
+    block: int,
 ) -> None:
+    """With blocks of one size, and with short ranges cut into smaller ones."""
     store = open_store("memory://cache-property")
     store.put(FILE, DATA)
     folder = tmp_path_factory.mktemp("property")
-    caching = CachingStore(store, make_cache(folder))
+    cache = make_cache(folder, block=block)
+    cache._fine = BLOCK
+    caching = CachingStore(store, cache)
     if sized:
         caching.remember_size(FILE, len(DATA))
     for ranges in batches:

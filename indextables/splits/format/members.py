@@ -7,6 +7,8 @@ ROWS_DIRECTORY = "rows.dir"
 FUSE8 = "fuse.filter"
 FUSE16 = "fuse16.filter"
 ZONES = "zones.bin"
+WORDS = "words.bin"
+WORDS_DIRECTORY = "words.dir"
 KEYS = "keys.bin"
 DOC_MAPPING = "_doc_mapping.json"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from indextables.buffers import flags_of
 from indextables.expr.evaluate import evaluate
 from indextables.expr.predicate import (
     And,
@@ -75,8 +75,7 @@ def _mask(predicate: Predicate, reader: Any) -> Mask:
     codes: Codes = reader.codes(column)
     held = pa.concat_arrays([pa.nulls(1, codes.values.type), codes.values])
     batch = pa.record_batch({column: held})
-    truth = pc.fill_null(evaluate(predicate, batch), False).to_numpy(zero_copy_only=False)
-    return look_up(np.asarray(truth, np.bool_), codes.codes)
+    return look_up(flags_of(evaluate(predicate, batch)), codes.codes)
 
 
 def look_up(truth: Mask, codes: NDArray[Any]) -> Mask:

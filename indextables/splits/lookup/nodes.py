@@ -5,18 +5,18 @@ the wanted set. That one rule decides everything: a conjunction may drop parts i
 disjunction may not, and only an exact node can be inverted. Rows of an inexact node are
 verified against the rows member.
 
-``Index`` is a tantivy query (and the slices it reads), ``Hash`` a look-up in a hash table,
+``Index`` is what the index is asked (``asks``), ``Hash`` a look-up in a hash table,
 ``Spans`` the rows of some zones, ``All`` and ``Nothing`` are what they say. Index parts side by
-side are joined into one query, which zones narrow where they are few.
+side are joined into one ask, which zones narrow where they are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
-from indextables.splits.read.workspace import Part
+from indextables.splits.lookup.asks import Ask, InZones, Joined, Others
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,9 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Rows that a tantivy query finds."""
+    """Rows that the index finds."""
 
-    query: Any
-    needs: frozenset[Part]
+    ask: Ask
     exact: bool = True
 
 
@@ -53,10 +52,9 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Rows of the zones whose bounds allow a number; ``marks`` asks the index for the same rows."""
+    """Rows of the zones whose bounds allow a number."""
 
     zones: tuple[int, ...]
-    marks: Callable[[tuple[int, ...]], Index]
     exact: bool = False
 
 
@@ -110,7 +108,7 @@ def _narrowed(nodes: list[Node]) -> list[Node]:
     if not zones:
         return [Nothing()]
     if any(isinstance(n, Index) for n in others):
-        return [*others, inexact(common.marks(common.zones))]
+        return [*others, Index(InZones(common.zones), exact=False)]
     return [*others, common]
 
 
@@ -125,26 +123,25 @@ def unite(nodes: Iterable[Node]) -> Node:
     return _joined(flat, "Should", Either, exact) if flat else Nothing()
 
 
-def _joined(nodes: Sequence[Node], occur: str, kind: type[Both | Either], exact: bool) -> Node:
+Occur = Literal["Must", "Should"]
+
+
+def _joined(nodes: Sequence[Node], occur: Occur, kind: type[Both | Either], exact: bool) -> Node:
     merged = _merge_indexes(nodes, occur)
     if len(merged) > 1:
         return kind(tuple(merged), exact)
     return merged[0] if exact else inexact(merged[0])
 
 
-def _merge_indexes(nodes: Sequence[Node], occur: str) -> list[Node]:
-    from tantivy import Occur, Query
-
+def _merge_indexes(nodes: Sequence[Node], occur: Occur) -> list[Node]:
     found = [n for n in nodes if isinstance(n, Index)]
     others: list[Node] = [n for n in nodes if not isinstance(n, Index)]
     if not found:
         return others
     if len(found) == 1:
         return [found[0], *others]
-    how = getattr(Occur, occur)
-    query = Query.boolean_query([(how, n.query) for n in found])
-    needs = frozenset().union(*(n.needs for n in found))
-    return [Index(query, needs, all(n.exact for n in found)), *others]
+    ask = Joined(occur, tuple(n.ask for n in found))
+    return [Index(ask, all(n.exact for n in found)), *others]
 
 
 def complement(node: Node) -> Node:
@@ -155,16 +152,7 @@ def complement(node: Node) -> Node:
         return Nothing()
     if isinstance(node, Nothing):
         return All()
-    if isinstance(node, Index):
-        return Index(negate(node.query), node.needs)
-    return UNKNOWN
-
-
-def negate(query: Any) -> Any:
-    """A query for all other documents; tantivy matches nothing by negations alone."""
-    from tantivy import Occur, Query
-
-    return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, query)])
+    return Index(Others(node.ask)) if isinstance(node, Index) else UNKNOWN
 
 
 def has_hash(node: Node) -> bool:
@@ -174,11 +162,3 @@ def has_hash(node: Node) -> bool:
     if isinstance(node, Either):
         return all(has_hash(c) for c in node.children)
     return isinstance(node, Hash)
-
-
-def needs_of(node: Node) -> frozenset[Part]:
-    if isinstance(node, Index):
-        return node.needs
-    if isinstance(node, Both | Either):
-        return frozenset().union(*(needs_of(c) for c in node.children))
-    return frozenset()

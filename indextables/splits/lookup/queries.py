@@ -26,6 +26,7 @@ from indextables.expr.keys import canonical_text
 from indextables.expr.like import LikePattern
 from indextables.splits.format.info import IndexField
 from indextables.splits.lookup import pathtokens
+from indextables.splits.lookup.asks import AtLeast, Boosted, Helped
 from indextables.splits.lookup.nodes import (
     UNKNOWN,
     All,
@@ -38,7 +39,14 @@ from indextables.splits.lookup.nodes import (
     intersect,
     unite,
 )
-from indextables.splits.lookup.terms import ANY_CHARACTER, ANY_TEXT, Terms, Vocabulary, escape_regex
+from indextables.splits.lookup.terms import (
+    ANY_CHARACTER,
+    ANY_TEXT,
+    Terms,
+    Vocabulary,
+    escape_regex,
+    literal_start,
+)
 
 MANY_EXPANSIONS = 256
 MANY_TERMS = 50_000
@@ -48,11 +56,20 @@ class QueryCompiler:
     """Translates queries for one open index."""
 
     def __init__(
-        self, terms: Terms, dictionary: Callable[[str, str], pa.Array], *, scored: bool = False
+        self,
+        terms: Terms,
+        dictionary: Callable[[str, str], pa.Array],
+        lists: Callable[[str], bool] = lambda name: False,
+        *,
+        scored: bool = False,
     ) -> None:
-        """``dictionary(field name, prefix)`` lists the terms of a field that start so."""
+        """``dictionary(field name, prefix)`` lists the terms of a field that start so.
+
+        ``lists(field name)`` says whether that is cheaper than a pattern run by the index.
+        """
         self._terms = terms
         self._dictionary = dictionary
+        self._lists = lists
         self._scored = scored
 
     def compile(self, query: ast.Query) -> Node:
@@ -97,8 +114,6 @@ class QueryCompiler:
         return node
 
     def _at_least(self, should: list[Node], required: int) -> Node:
-        from tantivy import Occur, Query
-
         certain = sum(isinstance(n, All) for n in should)
         found = [n for n in should if isinstance(n, Index)]
         exact = all(n.exact for n in should)
@@ -108,27 +123,17 @@ class QueryCompiler:
             return All(exact)
         if certain + len(found) < required:
             return Nothing()
-        query = Query.boolean_query([(Occur.Should, n.query) for n in found], required - certain)
-        return Index(query, frozenset().union(*(n.needs for n in found)), exact)
+        return Index(AtLeast(tuple(n.ask for n in found), required - certain), exact)
 
     def _with_optional(self, node: Index | All, should: list[Node]) -> Node:
         """The same rows, ranked higher where optional clauses match."""
-        from tantivy import Occur, Query
-
-        extra = [n for n in should if isinstance(n, Index)]
-        base = node.query if isinstance(node, Index) else Query.all_query()
-        clauses = [(Occur.Must, base), *((Occur.Should, n.query) for n in extra)]
-        needs = node.needs if isinstance(node, Index) else frozenset()
-        return Index(
-            Query.boolean_query(clauses), needs.union(*(n.needs for n in extra)), node.exact
-        )
+        extra = tuple(n.ask for n in should if isinstance(n, Index))
+        return Index(Helped(node.ask if isinstance(node, Index) else None, extra), node.exact)
 
     def _boost(self, query: ast.Boost) -> Node:
-        from tantivy import Query
-
         node = self.compile(query.query)
         if self._scored and isinstance(node, Index):
-            return Index(Query.boost_query(node.query, query.factor), node.needs, node.exact)
+            return Index(Boosted(node.ask, query.factor), node.exact)
         return node
 
     # -- plain columns ----------------------------------------------------------------------------
@@ -284,7 +289,16 @@ class QueryCompiler:
         """Words that fit a pattern built from escaped pieces."""
         if where.is_escaped:
             return self._listed(where, lambda words: _matches(words, regex))
+        if self._lists(where.name):
+            return self._fitting(where, regex)
         return self._terms.regex(where, regex)
+
+    def _fitting(self, where: Vocabulary, regex: str) -> Node:
+        """The same, over words that are listed here; a pattern too large to be run is unknown."""
+        try:
+            return self._listed(where, lambda words: _matches(words, regex), literal_start(regex))
+        except PlanningError:
+            return UNKNOWN
 
     def text_range(self, query: ast.Range, field: IndexField) -> Node:
         """Words between two ends by their bytes, read off the dictionary."""
@@ -293,9 +307,9 @@ class QueryCompiler:
             return UNKNOWN
         return self._listed(self._terms.vocabulary(field), lambda words: _between(words, query))
 
-    def _listed(self, where: Vocabulary, keep: Callable[[pa.Array], Any]) -> Node:
-        """Words that a test over the dictionary keeps."""
-        listed = self._dictionary(where.name, where.prefix)
+    def _listed(self, where: Vocabulary, keep: Callable[[pa.Array], Any], start: str = "") -> Node:
+        """Words that a test over the dictionary keeps; all of them start with ``start``."""
+        listed = self._dictionary(where.name, where.prefix + start)
         words = listed
         if where.is_escaped:
             words = pa.array([where.word(t) for t in listed.to_pylist()], pa.string())
@@ -328,7 +342,7 @@ class QueryCompiler:
 
     def _path_exists(self, field: IndexField, path: str) -> Node:
         whole = Vocabulary(field.name, "")
-        below = self._terms.regex(whole, escape_regex(pathtokens.marker(path) + ".") + ANY_TEXT)
+        below = self.pattern(whole, escape_regex(pathtokens.marker(path) + ".") + ANY_TEXT)
         return unite([self._terms.marker(field, path), below])
 
 

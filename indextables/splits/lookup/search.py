@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from indextables.expr.keys import HASH_KIND
 from indextables.native import hash_term, hash_terms
+from indextables.splits.lookup.asks import Ask, Others, parts, to_query
 from indextables.splits.lookup.hashtable import HashTable
 from indextables.splits.lookup.nodes import (
     All,
@@ -27,9 +28,8 @@ from indextables.splits.lookup.nodes import (
     Node,
     Nothing,
     Spans,
-    needs_of,
-    negate,
 )
+from indextables.splits.lookup.words.running import WordSearch
 from indextables.splits.lookup.zones import rows_of
 from indextables.splits.read.workspace import LazyIndex, parts_of, run
 
@@ -40,12 +40,18 @@ Rows = NDArray[np.uint32]
 
 
 class IndexSearch:
-    """Runs nodes against one index, which is opened by the first that needs it."""
+    """Runs nodes against one split; tantivy is opened by the first that words cannot answer."""
 
     def __init__(
-        self, index: LazyIndex, num_rows: int, tables: Callable[[str], HashTable], path: str
+        self,
+        index: LazyIndex,
+        words: Callable[[], WordSearch | None],
+        num_rows: int,
+        tables: Callable[[str], HashTable],
+        path: str,
     ) -> None:
         self._index = index
+        self._find_words = words
         self._num_rows = num_rows
         self._tables = tables
         self._path = path
@@ -86,22 +92,34 @@ class IndexSearch:
         return self._tables(node.column).lookup(_hashed(node.column, list(node.keys)))
 
     def _query_rows(self, node: Index) -> Rows:
+        if (words := self._words_for(node.ask)) is not None:
+            return words.rows(node.ask)
         count = self.count(node)
         total = self._num_rows
         if count == total:
             return np.arange(total, dtype=np.uint32)
         if count * 2 <= total:
-            return self._hits(node.query, count)
+            return self._hits(node.ask, count)
         others = np.ones(total, np.bool_)
-        others[self._hits(negate(node.query), total - count)] = False
+        others[self._hits(Others(node.ask), total - count)] = False
         return np.flatnonzero(others).astype(np.uint32)
 
-    def _hits(self, query: Any, count: int) -> Rows:
+    def _words_for(self, ask: Ask) -> WordSearch | None:
+        """The words, if they can answer an ask."""
+        words = self._find_words()
+        return words if words is not None and words.can_answer(ask) else None
+
+    def lists_words(self, name: str) -> bool:
+        """Can the terms of a field be listed without opening the index?"""
+        words = self._find_words()
+        return words is not None and words.has(name)
+
+    def _hits(self, ask: Ask, count: int) -> Rows:
         if count == 0:
             return np.empty(0, np.uint32)
         from tantivy import Query
 
-        flat = Query.const_score_query(query, 1.0)
+        flat = Query.const_score_query(to_query(ask, self._index.schema), 1.0)
         found = self._search(flat, count)
         rows = np.fromiter((address.doc for _, address in found.hits), np.uint32, count)
         if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
@@ -111,14 +129,16 @@ class IndexSearch:
     # -- counts and scores ------------------------------------------------------------------------
 
     def count(self, node: Index) -> int:
-        self._index.ensure(node.needs)
-        searcher = self._index.searcher
-        return int(run(lambda: searcher.search(node.query, 1, True), self._path).count)
+        if (words := self._words_for(node.ask)) is not None:
+            return words.count(node.ask)
+        self._index.ensure(parts(node.ask))
+        searcher, query = self._index.searcher, to_query(node.ask, self._index.schema)
+        return int(run(lambda: searcher.search(query, 1, True), self._path).count)
 
     def scored(self, node: Index, limit: int) -> tuple[Rows, NDArray[np.float32]]:
         """The best rows of a query, best first."""
-        self._index.ensure(node.needs)
-        hits = self._search(node.query, limit).hits
+        self._index.ensure(parts(node.ask))
+        hits = self._search(to_query(node.ask, self._index.schema), limit).hits
         rows = np.array([address.doc for _, address in hits], np.uint32)
         scores = np.array([score for score, _ in hits], np.float32)
         return rows, scores
@@ -127,13 +147,13 @@ class IndexSearch:
         searcher = self._index.searcher
         return run(lambda: searcher.search(query, limit, False), self._path)
 
-    def ensure(self, node: Node) -> None:
-        self._index.ensure(needs_of(node))
-
     # -- dictionary -------------------------------------------------------------------------------
 
     def terms(self, name: str, prefix: str) -> pa.Array:
         """The terms of a field that start with a prefix."""
+        words = self._find_words()
+        if words is not None and words.has(name):
+            return words.terms(name, prefix)
         self._index.ensure(parts_of(name))
         searcher = self._index.searcher
         found = run(lambda: searcher.terms_with_prefix(name, prefix), self._path)

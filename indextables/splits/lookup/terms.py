@@ -25,6 +25,15 @@ from indextables.expr.predicate import ColumnTest, Predicate, TextMatch, leaves
 from indextables.splits.format.fields import column_number
 from indextables.splits.format.info import IndexField, SplitInfo
 from indextables.splits.lookup import keywords, pathtokens
+from indextables.splits.lookup.asks import (
+    Addresses,
+    AnyWord,
+    InOrder,
+    Near,
+    Pattern,
+    Word,
+    to_query,
+)
 from indextables.splits.lookup.nodes import (
     UNKNOWN,
     All,
@@ -37,7 +46,7 @@ from indextables.splits.lookup.nodes import (
     intersect,
 )
 from indextables.splits.lookup.zones import INT64, ZONE_ROWS, Zones, double_key, double_keys
-from indextables.splits.read.workspace import FAST, LazyIndex, Part, parts_of
+from indextables.splits.read.workspace import LazyIndex, Part, parts_of
 
 ANY_CHARACTER = "(?s:.)"
 ANY_TEXT = ANY_CHARACTER + "*"
@@ -47,6 +56,20 @@ _META = re.compile(r"([\\.+*?()|\[\]{}^$])")
 
 def escape_regex(text: str) -> str:
     return _META.sub(r"\\\1", text)
+
+
+def literal_start(pattern: str) -> str:
+    """The plain text that a pattern built from escaped pieces starts with."""
+    found = []
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 1
+        elif _META.match(pattern[at]):
+            break
+        found.append(pattern[at])
+        at += 1
+    return "".join(found)
 
 
 Dictionary = Callable[[str, str], pa.Array]
@@ -101,18 +124,10 @@ class Terms:
         zones: Callable[[], Mapping[int, Zones]],
     ) -> None:
         """``zones`` gives the bounds of numbers, by column number."""
-        from tantivy import FieldType, Query
-
         self._info = info
         self._index = index
         self._dictionary = dictionary
         self._all_zones = zones
-        self._query = Query
-        self._types = FieldType
-
-    @property
-    def _schema(self) -> Any:
-        return self._index.schema
 
     def field(self, column: str) -> IndexField | None:
         """How a column is searched; ``None`` if the split does not have it."""
@@ -137,35 +152,29 @@ class Terms:
         text = where.spell(word)
         if len(text.encode()) > MAX_TERM_BYTES:
             return Nothing()
-        option = "freq" if scored else "basic"
-        query = self._query.term_query(self._schema, where.name, text, option)
-        return Index(query, frozenset(parts_of(where.name, scored=scored)))
+        return Index(Word(where.name, text, scored))
 
     def any_term(self, where: Vocabulary, words: Iterable[str]) -> Node:
         texts = {where.spell(word) for word in words}
         short = sorted(t for t in texts if len(t.encode()) <= MAX_TERM_BYTES)
         if not short:
             return Nothing()
-        query = self._query.term_set_query(self._schema, where.name, short)
-        return Index(query, frozenset(parts_of(where.name)))
+        return Index(AnyWord(where.name, tuple(short)))
 
     def regex(self, where: Vocabulary, pattern: str) -> Node:
         """Words that match a pattern built here; one too large for the automaton is unknown."""
+        ask = Pattern(where.name, escape_regex(where.prefix) + pattern)
         try:
-            whole = escape_regex(where.prefix) + pattern
-            query = self._query.regex_query(self._schema, where.name, whole)
+            to_query(ask, self._index.schema)
         except ValueError:
             return UNKNOWN
-        return Index(query, frozenset(parts_of(where.name)))
+        return Index(ask)
 
     def phrase(self, where: Vocabulary, words: Sequence[str], *, scored: bool) -> Node:
-        texts = [where.spell(word) for word in words]
-        query = self._query.phrase_query(self._schema, where.name, texts, 0)
-        return Index(query, frozenset(parts_of(where.name, phrase=True, scored=scored)))
+        return Index(InOrder(where.name, tuple(where.spell(word) for word in words), scored))
 
     def fuzzy(self, where: Vocabulary, word: str, distance: int, prefix: bool) -> Node:
-        query = self._query.fuzzy_term_query(self._schema, where.name, word, distance, True, prefix)
-        return Index(query, frozenset(parts_of(where.name)))
+        return Index(Near(where.name, word, distance, prefix))
 
     def marker(self, field: IndexField, path: str) -> Node:
         """Rows with a scalar at exactly this path."""
@@ -239,15 +248,8 @@ class Terms:
 
     def _any_number(self, field: IndexField, numbers: Iterable[str]) -> Node:
         prefix = keywords.value_prefix(field)
-        terms = [prefix + number for number in numbers]
-        return (
-            Index(self._any_key(terms), frozenset(parts_of(keywords.KEYS))) if terms else Nothing()
-        )
-
-    def _any_key(self, terms: list[str]) -> Any:
-        """A query for terms of the shared field; a number adds nothing to a score."""
-        query = self._query.term_set_query(self._schema, keywords.KEYS, terms)
-        return self._query.const_score_query(query, 0.0)
+        terms = tuple(prefix + number for number in numbers)
+        return Index(AnyWord(keywords.KEYS, terms, flat=True)) if terms else Nothing()
 
     def _zones(self, field: IndexField) -> Zones:
         return self._all_zones()[column_number(field)]
@@ -258,23 +260,14 @@ class Terms:
             return Nothing()
         if len(zones) == total:
             return UNKNOWN
-        return Spans(tuple(zones.tolist()), self._marks)
-
-    def _marks(self, zones: tuple[int, ...]) -> Index:
-        """Rows of zones, as the index finds them."""
-        marks = [keywords.zone_mark(zone) for zone in zones]
-        return Index(self._any_key(marks), frozenset(parts_of(keywords.KEYS)), exact=False)
+        return Spans(tuple(zones.tolist()))
 
     # -- addresses --------------------------------------------------------------------------------
 
     def addresses(self, field: IndexField, low: int, high: int) -> Node:
         if low > high:
             return Nothing()
-        return self._range(field, self._types.IpAddr, _as_ipv6(low), _as_ipv6(high))
-
-    def _range(self, field: IndexField, kind: Any, low: Any, high: Any) -> Node:
-        query = self._query.range_query(self._schema, field.name, kind, low, high, True, True)
-        return Index(query, frozenset([FAST]))
+        return Index(Addresses(field.name, _as_ipv6(low), _as_ipv6(high)))
 
 
 def _as_ipv6(number: int) -> str:

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from indextables.buffers import flag_array, flags_of, number_array
 from indextables.errors import PlanningError
 from indextables.expr import ast
-from indextables.expr.arrays import numbers
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import TRUE, Predicate, referenced_columns
 from indextables.lazy import lazily
@@ -227,7 +226,7 @@ class SplitScan:
         for rows, whole in self._pieces(candidates, batch_rows, limit):
             filters = self._read(needed, rows, whole)
             truth = evaluate(residual, filters, mapping=self.reader.mapping)
-            keep = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
+            keep = flags_of(truth)
             there = self._there(rows) if candidates is None else None
             kept = np.flatnonzero(keep if there is None else keep & there)
             if len(kept) == 0:
@@ -288,12 +287,12 @@ class SplitScan:
         fields = [self.shaper.field(c) for c in columns]
         missing = [f.name for f in fields if f.name not in have]
         everything = len(kept) == len(rows)
-        picked = filters if everything else filters.take(numbers(kept))
+        picked = filters if everything else filters.take(number_array(kept))
         if not missing:
             rest = empty_batch(len(kept))
         elif everything or (whole and len(kept) > DENSE_SHARE * len(rows)):
             rest = self._read(missing, rows, whole)
-            rest = rest if everything else rest.take(numbers(kept))
+            rest = rest if everything else rest.take(number_array(kept))
         else:
             rest = self._read(missing, rows[kept], False)
         if not fields:
@@ -328,7 +327,7 @@ class SplitScan:
         if count > 1 and (whole or count > DENSE_SHARE * span):
             stored = self._span(names, int(rows[0]), span)
             if span > count:
-                stored = stored.take(numbers(rows - rows[0]))
+                stored = stored.take(number_array(rows - rows[0]))
         else:
             stored = self.rows.take(rows, names)
         return self.shaper.shape(stored, columns, count)
@@ -348,7 +347,7 @@ def without_rows(rows: Rows, deleted: Rows) -> Rows:
 def _kept(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
     if batch.num_columns == 0:
         return empty_batch(int(np.count_nonzero(mask)))
-    return batch.filter(pa.array(mask))
+    return batch.filter(flag_array(mask))
 
 
 # -- what others call -----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from indextables.buffers import number_array, scalar_of
 from indextables.expr.predicate import referenced_columns
 from indextables.splits.lookup.coded import is_coded
 from indextables.splits.lookup.codes import Codes
@@ -68,7 +69,7 @@ def _known(scan: SplitScan, aggregation: Aggregation) -> Partial | None:
     if any(m.column is not None for m in aggregation.metrics):
         return None
     if not aggregation.groups:
-        count = pa.array([scan.count()], pa.int64())
+        count = number_array(np.array([scan.count()], np.int64))
         return group_states(aggregation, [], {"rows": count})
     coded = _coded(scan, aggregation)
     return _counted(scan, aggregation, coded) if len(coded) == len(aggregation.groups) else None
@@ -114,7 +115,7 @@ def _counts_partial(
     for size, codes in zip(reversed(sizes), reversed(coded.values()), strict=True):
         rest, code = np.divmod(rest, size)
         keys.append(codes.labels(code))
-    return group_states(aggregation, keys[::-1], {"rows": pa.array(counts[held])})
+    return group_states(aggregation, keys[::-1], {"rows": number_array(counts[held])})
 
 
 # -- reading columns ------------------------------------------------------------------------------
@@ -152,10 +153,10 @@ def batch_partial(
     """The partial result of one batch that has the aggregation's columns (or their codes)."""
     given = codes or {}
     keys = [
-        pa.array(given[i]) if i in given else group_key(g, batch.column(g.column))
+        number_array(given[i]) if i in given else group_key(g, batch.column(g.column))
         for i, g in enumerate(aggregation.groups)
     ]
-    states: dict[str, Any] = {"rows": pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)}
+    states: dict[str, Any] = {"rows": pa.repeat(scalar_of(1, pa.int64()), batch.num_rows)}
     for number, metric in enumerate(aggregation.metrics):
         if metric.column is not None:
             states |= state_columns(number, metric, batch.column(metric.column))

@@ -91,11 +91,12 @@ def pack_index(folder: str, bundle: BundleWriter, names: list[str]) -> dict[str,
     """Copy a finished one-segment index into the bundle; ``names`` are its fields in order."""
     return {
         extension: _pack_file(source, extension, bundle, names)
-        for extension, source in sorted(_segment_files(folder).items())
+        for extension, source in sorted(segment_files(folder).items())
     }
 
 
-def _segment_files(folder: str) -> dict[str, str]:
+def segment_files(folder: str) -> dict[str, str]:
+    """The files of a one-segment index by extension."""
     found = {}
     for name in os.listdir(folder):
         stem, _, extension = name.partition(".")

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.buffers import scalar_of
 from indextables.errors import (
     EvaluationError,
     IndexTablesError,
@@ -273,7 +274,9 @@ def _finished(number: int, metric: Metric, aggregation: Aggregation, table: pa.T
 
 def _counts(name: str, table: pa.Table) -> Any:
     counts = table.column(f"{name}_count")
-    return pc.if_else(pc.equal(counts, 0), pa.scalar(None, pa.int64()), counts).cast(pa.float64())
+    return pc.if_else(
+        pc.equal(counts, scalar_of(0, counts.type)), pa.nulls(1, pa.int64())[0], counts
+    ).cast(pa.float64())
 
 
 def _extreme(name: str, kind: str, dtype: pa.DataType, table: pa.Table) -> Any:

@@ -39,6 +39,7 @@ from indextables.expr.similarity import (
     term_scores,
 )
 from indextables.lazy import lazily
+from indextables.splits.lookup.asks import parts, to_query
 from indextables.splits.lookup.nodes import All, Index, Nothing
 from indextables.splits.read.access import SplitScan
 from indextables.splits.read.ranked import RankedIndex, field_tokens, ranked_indexes
@@ -166,9 +167,9 @@ class Ranker:
 
         leaf = scored_leaf(query, self._mapping)
         if isinstance(query, ast.FullText):
-            parts = self._cut(query, leaf)
-            if parts is not None:
-                return self._query(parts)
+            terms = self._cut(query, leaf)
+            if terms is not None:
+                return self._query(terms)
         node = self._session.queries.compile(query)
         if isinstance(node, Nothing):
             return None
@@ -176,14 +177,15 @@ class Ranker:
             return Query.const_score_query(Query.all_query(), leaf.score)
         if not isinstance(node, Index) or not node.exact:
             raise _NotPlainError
-        self._needs.update(node.needs)
+        self._needs.update(parts(node.ask))
+        asked = to_query(node.ask, self._session.index.schema)
         match leaf:
             case ConstantLeaf():
-                return Query.const_score_query(node.query, leaf.score)
+                return Query.const_score_query(asked, leaf.score)
             case ValueLeaf():
-                return Query.const_score_query(node.query, self._statistics.value_score(leaf))
+                return Query.const_score_query(asked, self._statistics.value_score(leaf))
             case TextLeaf():
-                return self._boosted(node.query, leaf)
+                return self._boosted(asked, leaf)
 
     def _cut(self, query: ast.FullText, leaf: Any) -> ast.Query | None:
         """A text as the words that this split's analyzer makes of it."""

@@ -40,6 +40,8 @@ from indextables.splits.lookup.predicates import Found, PredicateCompiler
 from indextables.splits.lookup.queries import QueryCompiler
 from indextables.splits.lookup.search import IndexSearch
 from indextables.splits.lookup.terms import Terms, likely_parts
+from indextables.splits.lookup.words.reading import KEPT_BYTES, Words
+from indextables.splits.lookup.words.running import WordSearch
 from indextables.splits.lookup.zones import Zones, parse_zones
 from indextables.splits.read.foreign import ForeignRows
 from indextables.splits.read.ranked import ranked_indexes
@@ -66,12 +68,15 @@ class Hits:
 class SplitReader:
     """Reads one split."""
 
-    def __init__(self, store: Store, ref: SplitRef, config: Config | None = None) -> None:
+    def __init__(
+        self, store: Store, ref: SplitRef, config: Config | None = None, *, whole: bool = False
+    ) -> None:
+        """With ``whole`` a small split is fetched in one go."""
         self.config = config or Config()
         store = cached(store, self.config)
         if isinstance(store, CachingStore):
             store.remember_size(ref.path, ref.size)
-        self.source = SplitSource(store, ref)
+        self.source = SplitSource(store, ref, whole=whole)
         self._check_rows_fit()
         self.ref = ref
         self.path = ref.path
@@ -89,17 +94,22 @@ class SplitReader:
 
     @classmethod
     def open(
-        cls, store: Store, add: AddFile | SplitRef, *, config: Config | None = None
+        cls,
+        store: Store,
+        add: AddFile | SplitRef,
+        *,
+        config: Config | None = None,
+        whole: bool = False,
     ) -> SplitReader:
         """The reader of a split, from the cache if it was open before."""
         ref = SplitRef.of(add)
         key = (store.identity, ref.path, ref.size, ref.footer_start)
         if ref.vector is None:
-            return _readers.load(key, lambda: cls(store, ref, config))
-        whole = ref.physical()
+            return _readers.load(key, lambda: cls(store, ref, config, whole=whole))
+        bare = ref.physical()
         return _readers.load(
             (*key, ref.vector.unique_id),
-            lambda: cls.open(store, whole, config=config).narrowed(ref),
+            lambda: cls.open(store, bare, config=config, whole=whole).narrowed(ref),
         )
 
     def narrowed(self, ref: SplitRef) -> SplitReader:
@@ -192,6 +202,13 @@ class SplitReader:
         return rows
 
     # -- search -----------------------------------------------------------------------------------
+
+    @lazily
+    def words(self) -> WordSearch | None:
+        """What the lists of words can answer; ``None`` in splits that have no directory of them."""
+        if not self.source.has(members.WORDS_DIRECTORY):
+            return None
+        return WordSearch(Words(self.source, self.info, self._key, _words), self.num_rows)
 
     def _open_index(self, needs: Iterable[Part] = ()) -> OpenIndex:
         return workspace().open(self._key, self.source, needs)
@@ -294,9 +311,13 @@ class Session:
 
     def __init__(self, reader: SplitReader, index: LazyIndex, *, scored: bool) -> None:
         self.index = index
-        self.search = IndexSearch(index, reader.num_rows, reader.hash_table, reader.path)
+        self.search = IndexSearch(
+            index, lambda: reader.words, reader.num_rows, reader.hash_table, reader.path
+        )
         terms = Terms(reader.info, index, self.search.terms, lambda: reader.zones)
-        self.queries = QueryCompiler(terms, self.search.terms, scored=scored)
+        self.queries = QueryCompiler(
+            terms, self.search.terms, self.search.lists_words, scored=scored
+        )
         self.predicates = PredicateCompiler(terms, self.queries)
 
     def find(self, predicate: Predicate) -> Found:
@@ -317,8 +338,10 @@ _readers: LRU[tuple[Hashable, ...], SplitReader] = LRU(
     size_of=lambda reader: reader.source.held if reader.ref.vector is None else 0,
 )
 _codes: LRU[Hashable, Codes] = LRU(most_bytes=CODES_BYTES, size_of=lambda codes: codes.nbytes)
+_words: LRU[Hashable, Any] = LRU(most_bytes=KEPT_BYTES, size_of=lambda held: int(held.nbytes))
 
 
 def forget_readers() -> int:
     """Drop every cached reader and open index of this process; says how many there were."""
+    _words.clear()
     return _readers.clear() + _codes.clear() + ranked_indexes.clear() + workspace().clear()

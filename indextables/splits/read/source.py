@@ -1,9 +1,10 @@
 """The bytes of one split: footer first, then only the members (or parts of them) that are asked.
 
 A footer is read together with what lies just before it, where the writer puts the small members,
-so that opening a split is one request. Where so little lies before that part that the store would
-rather fetch it than ask again, the whole split comes at once. What came is kept and served from
-memory, so that nothing in it is fetched twice.
+so that opening a split is one request. How much that is, is guessed from the number of rows and the
+size of the footer. A caller that has little to read in all asks for ``whole`` splits: then all of a
+small one comes at once. What came is kept and served from memory, so that nothing in it is fetched
+twice.
 
 A member is compared with its checksum the first time it is read whole; parts of members carry
 checksums of their own (rows, index slices, hash pages). Any difference is a ``CorruptFileError``
@@ -30,6 +31,10 @@ from indextables.storage.machine import explained
 from indextables.storage.mapped import map_file
 
 TAIL_BYTES = 64 << 10
+"""The most that is read before a footer."""
+LEAST_TAIL = 8 << 10
+TAIL_FOOTERS = 8
+"""Members that describe columns grow with the footer, which names them: ``split.json`` most."""
 _FRAME = 8
 
 
@@ -77,8 +82,9 @@ class SplitRef:
 class SplitSource:
     """Reads members of one split; safe to share between threads."""
 
-    def __init__(self, store: Store, ref: SplitRef) -> None:
+    def __init__(self, store: Store, ref: SplitRef, *, whole: bool = False) -> None:
         self.store = store
+        self._whole = whole
         self.ref = ref
         self.path = ref.path
         self._lock = threading.Lock()
@@ -135,14 +141,21 @@ class SplitSource:
             return self._find_footer()
         if not 0 < ref.footer_start < ref.footer_end <= ref.size:
             raise self.corrupt("the log's footer offsets do not fit the file")
-        start = ref.footer_start - TAIL_BYTES
-        if start <= (self.store.coalesce_gap if self._map is None else 0):
+        start = max(ref.footer_start - self._tail_bytes(), 0)
+        if self._whole and ref.footer_start <= TAIL_BYTES + self.store.coalesce_gap:
             start = 0
         (raw,) = self.ranges([(start, ref.footer_end)])
         if self._map is None:
             self._tail_start, self._tail = start, bytes(raw)
         footer = bytes(raw[ref.footer_start - start :])
         return parse_footer(footer, ref.footer_start, self.path)
+
+    def _tail_bytes(self) -> int:
+        ref = self.ref
+        if ref.num_records < 0:
+            return TAIL_BYTES
+        columns = TAIL_FOOTERS * (ref.footer_end - ref.footer_start)
+        return min(TAIL_BYTES, LEAST_TAIL + columns + ref.num_records)
 
     def _find_footer(self) -> Footer:
         """Without offsets in the log: from the lengths at the end of the file."""
@@ -170,6 +183,11 @@ class SplitSource:
         return len(self._tail) + sum(map(len, self._members.values()))
 
     # -- members ----------------------------------------------------------------------------------
+
+    @property
+    def is_mapped(self) -> bool:
+        """Is the split a local file, of which any part is at hand?"""
+        return self._map is not None
 
     def has(self, name: str) -> bool:
         return name in self.footer.files

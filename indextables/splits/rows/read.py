@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from indextables.buffers import number_array
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.native._rows_blocks import Spans
 from indextables.splits.rows.decode import Fetched, TooMuchText, build
@@ -79,7 +80,7 @@ class RowsReader:
             return batch
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
-        return batch.take(pa.array(back))
+        return batch.take(number_array(back))
 
     def scan(
         self,

@@ -53,6 +53,8 @@ class IndexBuilder:
         """After ``finish``: the distinct tokens of each tokenised column."""
         self.token_counts: dict[str, pa.Array] = {}
         """After ``finish``: in how many rows each of these tokens is."""
+        self._listed: dict[str, list[tuple[str, int]]] = {}
+        self._searcher: Any = None
         self._document = tantivy.Document
         self._index = tantivy.Index(tantivy_schema(fields), path=folder)
         register_analyzers(self._index, fields)
@@ -109,11 +111,11 @@ class IndexBuilder:
         self._writer.wait_merging_threads()
         self._writer = None
         self._index.reload()
-        searcher = self._index.searcher()
-        segments, docs = searcher.num_segments, searcher.num_docs
+        self._searcher = self._index.searcher()
+        segments, docs = self._searcher.num_segments, self._searcher.num_docs
         for field in self.fields:
             if field.kind == "text":
-                found = searcher.terms_with_prefix(field.name, "")
+                found = self.terms(field.name)
                 self.tokens[field.column] = pa.array([term for term, _ in found], pa.string())
                 counts = pa.array([count for _, count in found], pa.int64())
                 self.token_counts[field.column] = counts
@@ -124,9 +126,21 @@ class IndexBuilder:
                 hint="Lower spark.indextables.write.rowsPerSplit",
             )
 
+    def terms(self, name: str) -> list[tuple[str, int]]:
+        """After ``finish``: the terms of a field, each with the number of its rows."""
+        if name not in self._listed:
+            self._listed[name] = self._searcher.terms_with_prefix(name, "")
+        return self._listed[name]
+
+    def records(self) -> dict[str, str]:
+        """What the index keeps of the terms of each field that has terms."""
+        own = {f.name: f.record for f in self.fields if f.kind in ("text", "paths")}
+        return {keywords.KEYS: "basic", **own}
+
     def abort(self) -> None:
         self._writer = None
-        self._index = None
+        self._index = self._searcher = None
+        self._listed.clear()
         remove_tree(self.folder, os.path.dirname(self.folder))
 
 

@@ -40,12 +40,14 @@ from indextables.splits.lookup.codes import CodeBuilder, typed_values
 from indextables.splits.lookup.colindex.encode import build_member
 from indextables.splits.lookup.hashtable import build_hash_table
 from indextables.splits.lookup.keywords import value_texts
+from indextables.splits.lookup.words.directory import pack_directory
 from indextables.splits.lookup.zones import ZoneBuilder
 from indextables.splits.read.indexfiles import pack_index, sealed_meta
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.write.documents import MOST_MEMORY, IndexBuilder
 from indextables.splits.write.keys import Counted, counted_rows, counted_terms, keys_member
 from indextables.splits.write.stats import SplitStatistics, StatisticsCollector
+from indextables.splits.write.words import WordsWriter
 from indextables.storage import workfolders
 from indextables.storage.scratch import in_scratch, scratch_folder
 
@@ -308,14 +310,26 @@ class SplitWriter:
         bundle.add(members.ROWS, *rows.pages)
         files = pack_index(builder.folder, bundle, builder.names)
         meta = sealed_meta(builder.folder)
+        words = self._add_words(bundle, builder, files)
         builder.abort()
         fields, codes = self._add_tables(bundle, builder.fields)
         xref = self._add_filters(bundle, fields)
         self._add_column_indexes(bundle)
         for name, packed in sorted(codes.items(), key=lambda item: (-len(item[1]), item[0])):
             bundle.add(name, packed)  # the smallest come with the footer's read
+        bundle.add(members.WORDS_DIRECTORY, words)
         self._add_info(bundle, rows, fields, files, meta, statistics, xref)
         return bundle.finish(sync=False)
+
+    def _add_words(
+        self, bundle: BundleWriter, builder: IndexBuilder, files: dict[str, IndexFile]
+    ) -> bytes:
+        """Add the blocks of words; the directory of them."""
+        writer = WordsWriter(builder.folder, files)
+        for name, record in builder.records().items():
+            writer.add(name, record, builder.terms, self.num_rows)
+        bundle.add(members.WORDS, *writer.blocks)
+        return pack_directory(writer.tables)
 
     def _add_tables(
         self, bundle: BundleWriter, fields: list[IndexField]
