@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "indextables"
 
 FLOOR = {
+    "buffers",
     "errors",
     "config",
     "settings",
