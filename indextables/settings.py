@@ -177,6 +177,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("transaction.compression.enabled", "bool", True, "Gzip version files."),
     _s("transaction.compression.codecPrefix", "bool", False, "Begin gzipped log files with the two bytes JVM IndexTables 0.5 expects."),
     _s("transaction.maxConcurrentReads", "int", 32, "Version files that are read at once.", low=1, high=1024),
+    _s("transaction.checksum.enabled", "bool", True, "Commits carry a checksum of all live files, and readers compare it."),
     _s("transaction.retry.maxAttempts", "int", 10, "Attempts to commit against other writers.", low=1),
     _s("transaction.retry.baseDelayMs", "int", 100, "Upper end of the first pause between attempts; it doubles, and each pause is drawn from zero to it.", low=0, high=1_000_000_000),
     _s("transaction.retry.maxDelayMs", "int", 5000, "No pause between attempts is longer.", low=0, high=1_000_000_000),
@@ -223,6 +224,7 @@ SETTINGS: tuple[Setting, ...] = (
     # writing
     _s("write.rowsPerSplit", "int", 1_000_000, "Most rows of one split.", low=1),
     _s("write.targetSplitSize", "size", None, "Estimated size at which a split is closed; looked at every 65,536 rows or 32 MB.", low=1),
+    _s("write.clusterBy", "str", None, "Columns by which rows are sorted before they are cut into splits, and by which MERGE finds neighbours; with commas between them."),
     _s("write.mergeSchema", "bool", False, "Let an append add nullable columns."),
     _s("write.partitionOverwriteMode", "str", "static", "What an overwrite replaces.", "static", "dynamic"),
     _s("write.replaceWhere", "str", None, "Predicate on partition columns that an overwrite replaces."),

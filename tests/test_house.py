@@ -25,6 +25,7 @@ FLOOR = {
     "lru",
     "mapping",
     "naming",
+    "clustering",
     "printable",
     "progress",
     "__version__",

@@ -33,12 +33,14 @@ from indextables.log.actions.protocol import (
     protocol_of,
     supports,
 )
+from indextables.log.checkpoint import choose
 from indextables.log.checkpoint.choose import Checkpoint, is_foreign, write_checkpoint
 from indextables.log.commit.follow_up import follow_up
 from indextables.log.commit.loop import CommitLoop
 from indextables.log.commit.transaction import CommitResult, Transaction
 from indextables.log.commit.xrefs import XRefMethods
 from indextables.log.read import cache as caching
+from indextables.log.read.checksum import verify
 from indextables.log.read.history import HistoryEntry, read_history, version_at, version_time
 from indextables.log.read.kinds import check_kind
 from indextables.log.read.loader import (
@@ -266,7 +268,7 @@ class TransactionLog(XRefMethods):
         changes = self._changes(cached.version, reached, listing)
         if changes is None:
             return None
-        snapshot = self._checked(cached.with_versions(changes))
+        snapshot = self._checked(verify(cached.with_versions(changes), changes, self.config))
         self.cache.latest.replace(snapshot, table)
         return snapshot, newest
 
@@ -370,15 +372,21 @@ class TransactionLog(XRefMethods):
         self.checkpoint()
         self._cleanup(None, None, thorough=False)
 
-    def checkpoint(self, *, compact: bool = False) -> Checkpoint:
-        """Write the newest version as a checkpoint, in the format of settings and protocol."""
+    def checkpoint(self, *, compact: bool = False, migrate: bool = False) -> Checkpoint:
+        """Write the newest version as a checkpoint, in the format of settings and protocol.
+
+        ``migrate`` raises an old protocol so that there is a state; ``compact`` rewrites manifests.
+        """
         snapshot = self.writable_snapshot()
         if snapshot.disputed and is_foreign(self.store, snapshot.version):
             snapshot = self._in_own_version(snapshot)
-        asks_avro = self.config.is_set("state.format") and self.config["state.format"] == "avro"
+        asked = migrate or self.config.is_set("state.format")
+        asks_avro = asked and self.config["state.format"] == "avro"
         if asks_avro and not supports(snapshot.protocol, AVRO_STATE):
             self.upgrade_protocol(AVRO_STATE.version, AVRO_STATE.version)
             snapshot = self.snapshot()
+        if compact and choose.wants_own_version(self.store, snapshot, self.config):
+            snapshot = self._in_own_version(snapshot, "COMPACT")
         done = write_checkpoint(self.store, snapshot, self.config, compact=compact)
         snapshot.disputed = frozenset()
         return done
@@ -392,11 +400,11 @@ class TransactionLog(XRefMethods):
             self.checkpoint()
         return self.snapshot()
 
-    def _in_own_version(self, snapshot: Snapshot) -> Snapshot:
+    def _in_own_version(self, snapshot: Snapshot, operation: str = "SETTLE") -> Snapshot:
         """The same files in a version of their own, whose state is still to be written."""
         done = Txn("indextables.settled", snapshot.version, _now_ms())
         parameters = {"version": snapshot.version, "files": len(snapshot.disputed)}
-        self.commit(Transaction(snapshot, "SETTLE", parameters=parameters, actions=[done]))
+        self.commit(Transaction(snapshot, operation, parameters=parameters, actions=[done]))
         return self.snapshot()
 
     def cleanup(

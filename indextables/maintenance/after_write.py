@@ -31,7 +31,7 @@ from indextables.maintenance.merge import merge_splits
 from indextables.maintenance.merge_plan import MergeLimits, plan_merges
 from indextables.maintenance.purging import purge
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, rewrite
-from indextables.xref.auto import run_auto_index
+from indextables.xref.auto import rebuild_stale, run_auto_index, run_put_off
 from indextables.xref.keymaps.build import update_keymaps
 
 LOG = logging.getLogger("indextables.maintenance")
@@ -40,9 +40,21 @@ _running: dict[str, tuple[threading.Thread, float]] = {}
 _writes: dict[str, int] = {}
 
 
-def run_after_write(log: TransactionLog, config: Config, failures: Failures | None = None) -> None:
-    """Run everything that is due after a commit; what went wrong is added to ``failures``."""
+def run_after_write(
+    log: TransactionLog,
+    config: Config,
+    failures: Failures | None = None,
+    *,
+    replaced: bool = False,
+) -> None:
+    """Run everything that is due after a commit; what went wrong is added to ``failures``.
+
+    ``replaced``: the commit took splits away, so cross-references may be stale.
+    """
     found: Failures = {} if failures is None else failures
+    if replaced and config["xref.autoIndex.enabled"]:
+        step = "rebuild of cross-references"
+        follow_up(step, log.path, found, lambda: rebuild_stale(log, config))
     follow_up("cross-references", log.path, found, lambda: run_auto_index(log, config))
     follow_up("key maps", log.path, found, lambda: update_keymaps(log, config))
     if config["mergeOnWrite.enabled"]:
@@ -158,6 +170,7 @@ def _purge(log: TransactionLog, config: Config) -> None:
 
 
 def _at_exit() -> None:
+    run_put_off()
     wait_for_merges()
 
 

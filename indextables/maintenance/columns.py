@@ -16,13 +16,15 @@ release that does not know it refuses the table instead of reading other columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from indextables.clustering import cluster_columns, with_columns
 from indextables.columnindex.manage import dropping, without_index
+from indextables.config import Config
 from indextables.errors import MaintenanceError, UnknownColumnError, require_characters
 from indextables.log.actions import Action, Metadata
 from indextables.log.commit.gate import mutates
@@ -112,6 +114,7 @@ def rename_column(log: TransactionLog, name: str, new_name: str) -> ColumnResult
         metadata = _with_schema(snapshot.metadata, schema)
         if len(path) > 1:
             return metadata
+        metadata = _reclustered(snapshot, metadata, {path[0].lower(): new_name})
         parts = [
             new_name if p.lower() == path[0].lower() else p for p in snapshot.partition_columns
         ]
@@ -135,6 +138,8 @@ def drop_column(log: TransactionLog, name: str) -> ColumnResult:
         stored = tuple(map(stored_name, _fields(snapshot.schema, path)))
         metadata = _with_schema(snapshot.metadata, _changed(snapshot.schema, path[:-1], drop))
         metadata = replace(metadata, configuration=with_retired(metadata.configuration, stored))
+        if len(path) == 1:
+            metadata = _reclustered(snapshot, metadata, {path[0].lower(): ""})
         if len(stored) == 1 and stored[0] in snapshot.indexes.definitions:
             metadata = without_index(snapshot, metadata, stored[0])
         return metadata
@@ -215,6 +220,15 @@ def _result(log: TransactionLog, snapshot: Snapshot, status: str, column: str) -
     except UnknownColumnError:
         dtype = ""
     return ColumnResult(log.path, status, column, dtype, snapshot.version)
+
+
+def _reclustered(snapshot: Snapshot, metadata: Metadata, changes: Mapping[str, str]) -> Metadata:
+    """The metadata with the columns to cluster by renamed, or without those that go."""
+    now = cluster_columns(snapshot.schema, Config(), metadata.configuration)
+    new = [name for column in now if (name := changes.get(column.lower(), column))]
+    if list(now) == new:
+        return metadata
+    return replace(metadata, configuration=with_columns(metadata.configuration, new))
 
 
 def _with_schema(metadata: Metadata, schema: pa.Schema) -> Metadata:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from indextables.config import Config
@@ -24,6 +25,7 @@ from indextables.errors import CommitConflictError, PlanningError
 from indextables.expr.filters import says_nothing
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import AddFile
+from indextables.log.commit.follow_up import follow_up
 from indextables.log.commit.gate import mutates
 from indextables.log.commit.rowlevel import Taken
 from indextables.log.commit.transaction import ReadSet, Transaction
@@ -35,6 +37,7 @@ from indextables.maintenance.rows import DeleteResult
 from indextables.planner import Plan, Planner
 from indextables.planner.concurrent import file_test
 from indextables.planner.stages.verdict import MUST_MATCH
+from indextables.xref.auto import rebuild_stale
 
 MOST_ATTEMPTS = 3
 T = TypeVar("T")
@@ -57,13 +60,22 @@ def delete_rows(
             hint="Say which rows go; TRUNCATE TABLE (table.truncate()) deletes all of them",
         )
     settings = config or log.config
-    return persistently(lambda: _delete(log, where, dry_run, settings, run))
+    done = persistently(lambda: _delete(log, where, dry_run, settings, run))
+    return _followed_up(log, settings, done)
 
 
 @mutates("TRUNCATE")
 def truncate_table(log: TransactionLog, *, dry_run: bool = False) -> DeleteResult:
     """Delete all rows, in one commit that opens no split."""
-    return persistently(lambda: _truncate(log, dry_run))
+    return _followed_up(log, log.config, persistently(lambda: _truncate(log, dry_run)))
+
+
+def _followed_up(log: TransactionLog, config: Config, done: DeleteResult) -> DeleteResult:
+    """Cross-references of splits that went are rebuilt; that may not fail what is committed."""
+    if done.status == "success" and config["xref.autoIndex.enabled"]:
+        stale = partial(rebuild_stale, log, config)
+        follow_up("rebuild of cross-references", log.path, {}, stale)
+    return done
 
 
 def persistently(attempt: Callable[[], T]) -> T:

@@ -1,7 +1,9 @@
 """DESCRIBE TRANSACTION LOG: the log's actions as rows, and the cross-references' own view.
 
 Without INCLUDE ALL the newest checkpoint's content is shown (protocol, metadata, live splits and
-cross-references) and then the versions after it; with it, every version file that is there.
+cross-references) and then the versions after it; with it, every version file that is there, the
+newest first. ``source_count`` is how many splits a cross-reference covers, also where it goes;
+``partition`` reads ``day=mon/hour=7``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from indextables.log.read.loader import read_versions
 from indextables.log.read.moments import moment_of
 from indextables.log.read.versions import LOG_DIR, list_log, list_states, state_dir, version_path
 from indextables.maintenance.rows import columns_of
+from indextables.splits.format.partition_values import partition_folder
 from indextables.xref import coverage
 
 LOG_COLUMNS = columns_of("""
@@ -43,7 +46,8 @@ LOG_COLUMNS = columns_of("""
     protocol_reader_features: str, protocol_writer_features: str, metadata_id: str,
     metadata_name: str, metadata_description: str, metadata_format_provider: str,
     metadata_format_options: str, metadata_schema_string: str, metadata_partition_columns: str,
-    metadata_configuration: str, metadata_created_time: moment, is_checkpoint: bool
+    metadata_configuration: str, metadata_created_time: moment, is_checkpoint: bool,
+    source_count: int, partition: str
 """)
 XREF_SUMMARY_COLUMNS = columns_of("""
     xref_path: str, source_count: int, total_terms: int, size_bytes: int, created_time: moment,
@@ -56,13 +60,18 @@ def describe_log(
 ) -> pa.Table:
     """The log's actions, in order."""
     rows: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
     for version, place, is_checkpoint, action in _actions(log, include_all):
-        if limit is not None and len(rows) >= limit:
-            break
         body = _described(action)
-        if body is not None:
-            head = {"version": version, "log_file_path": place, "is_checkpoint": is_checkpoint}
-            rows.append({**head, **body})
+        if body is None:
+            continue
+        head = {"version": version, "log_file_path": place, "is_checkpoint": is_checkpoint}
+        if isinstance(action, AddXRef):
+            counts[action.path] = action.source_split_count
+        rows.append({**head, **body, "source_count": counts.get(body.get("path", ""))})
+    if include_all:
+        rows.sort(key=lambda row: -row["version"])
+    rows = rows if limit is None else rows[:limit]
     return pa.Table.from_pylist(rows, schema=LOG_COLUMNS)
 
 
@@ -91,6 +100,7 @@ def _described(action: Any) -> dict[str, Any] | None:
             "action_type": "remove",
             "path": action.path,
             "partition_values": _json(action.partition_values),
+            "partition": _partition(action.partition_values),
             "size": action.size,
             "data_change": action.data_change,
             "tags": _json(action.tags),
@@ -106,10 +116,10 @@ def _described(action: Any) -> dict[str, Any] | None:
     if isinstance(action, AddXRef | RemoveXRef):
         return _xref(action)
     if isinstance(action, AddKeyMap):
-        return {"action_type": "add_keymap", "path": action.path, "size": action.size}
+        return {"action_type": "addKeyMap", "path": action.path, "size": action.size}
     if isinstance(action, RemoveKeyMap):
         gone = _moment(action.deletion_timestamp)
-        return {"action_type": "remove_keymap", "path": action.path, "deletion_timestamp": gone}
+        return {"action_type": "removeKeyMap", "path": action.path, "deletion_timestamp": gone}
     return None
 
 
@@ -125,6 +135,7 @@ def _add(action: AddFile) -> dict[str, Any]:
         **found,
         "action_type": "add",
         "partition_values": _json(action.partition_values),
+        "partition": _partition(action.partition_values),
         "tags": _json(action.tags),
         "modification_time": _moment(action.modification_time),
         "min_values": _json(action.min_values),
@@ -177,7 +188,7 @@ def _metadata(action: Metadata) -> dict[str, Any]:
 def _xref(action: AddXRef | RemoveXRef) -> dict[str, Any]:
     if isinstance(action, RemoveXRef):
         return {
-            "action_type": "remove_xref",
+            "action_type": "removeXRef",
             "path": action.path,
             "tags": _json({"xrefId": action.xref_id, "reason": action.reason}),
             "deletion_timestamp": _moment(action.deletion_timestamp),
@@ -189,7 +200,7 @@ def _xref(action: AddXRef | RemoveXRef) -> dict[str, Any]:
         "maxSourceSplits": action.max_source_splits,
     }
     return {
-        "action_type": "add_xref",
+        "action_type": "addXRef",
         "path": action.path,
         "partition_values": _json(action.source_split_paths),
         "size": action.size,
@@ -202,7 +213,7 @@ def _xref(action: AddXRef | RemoveXRef) -> dict[str, Any]:
 
 
 def describe_xrefs(log: TransactionLog, *, limit: int | None = None) -> pa.Table:
-    """Live and retired cross-references, closed by the coverage summary."""
+    """Live and retired cross-references, the newest first, closed by the coverage summary."""
     snapshot = log.snapshot()
     added = {x.path: x for x in _every_xref(log)}
     rows = [_summary(x, "active") for x in snapshot.xrefs]
@@ -212,6 +223,7 @@ def describe_xrefs(log: TransactionLog, *, limit: int | None = None) -> pa.Table
             rows.append(_summary(known, "removed"))
         else:
             rows.append({"xref_path": removal.path, "status": "removed"})
+    rows.sort(key=lambda row: -(row.get("created_time") or 0))
     rows = rows[:limit] if limit is not None else rows
     rows.append({"xref_path": str(coverage(snapshot)), "status": "summary"})
     return pa.Table.from_pylist(rows, schema=XREF_SUMMARY_COLUMNS)
@@ -242,6 +254,11 @@ def _json(value: Any) -> str | None:
     if hasattr(value, "items"):
         value = dict(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _partition(values: Any) -> str | None:
+    """``day=mon/hour=7``, or nothing where the table has no partitions."""
+    return partition_folder(dict(values), list(values)) if values else None
 
 
 def _text(value: Any) -> str | None:

@@ -9,10 +9,10 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError, MaintenanceError, ProtocolError
 from indextables.log.actions import Action, AddFile
 from indextables.log.actions.codec import encode_actions
+from indextables.log.checkpoint.compaction import tombstone_ratio
 from indextables.log.checkpoint.state import read_state
 from indextables.log.commit.gate import mutates
 from indextables.log.log import TransactionLog
-from indextables.log.read.hint import read_hint
 from indextables.log.read.versions import LOG_DIR, list_log, state_dir, version_path
 from indextables.log.retention.gc import described_states
 from indextables.maintenance.rows import (
@@ -29,8 +29,12 @@ _LOG_FILES = (Kind.VERSION, Kind.CHECKPOINT, Kind.PART, Kind.STATE)
 
 
 def checkpoint(log: TransactionLog, *, compact: bool = False) -> CheckpointResult:
-    """Write the newest version as a checkpoint; ``compact`` rewrites its manifests too."""
-    done = log.checkpoint(compact=compact)
+    """Write the newest version as a checkpoint; ``compact`` rewrites its manifests too.
+
+    A table of an older protocol gets the Avro state of protocol 4, unless ``state.format`` is
+    ``json`` or ``protocol.autoUpgrade`` is off.
+    """
+    done = log.checkpoint(compact=compact, migrate=log.config["protocol.autoUpgrade"])
     protocol = log.snapshot().protocol
     return CheckpointResult(
         log.path,
@@ -137,7 +141,6 @@ def _fresh(add: AddFile) -> AddFile:
 
 def describe_state(log: TransactionLog) -> StateResult:
     """What the newest checkpoint looks like."""
-    hint = read_hint(log.store)
     listing = list_log(log.store)
     states = described_states(log.store)
     newest = max([*states, *listing.checkpoints], default=None)
@@ -146,13 +149,12 @@ def describe_state(log: TransactionLog) -> StateResult:
     if newest not in states:
         parts = [p for p in listing.parts if p.version == newest]
         shape = "json-multipart" if parts else "json"
-        files = hint.num_files if hint and hint.version == newest else 0
-        size = log.snapshot(version=newest).num_bytes
+        held = log.snapshot(version=newest)
+        files, size = held.num_files, held.num_bytes
         return StateResult(log.path, shape, newest, files, 0, 0, 0.0, size, False, "OK")
     manifest = read_state(log.store, newest)
     tombstones = len(manifest.tombstones)
-    total = manifest.num_files + tombstones
-    ratio = tombstones / total if total else 0.0
+    ratio = tombstone_ratio(tombstones, manifest.num_files)
     many = len(manifest.manifests) > log.config["state.compaction.maxManifests"]
     needs = many or ratio > log.config["state.compaction.tombstoneThreshold"]
     return StateResult(

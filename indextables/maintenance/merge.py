@@ -2,10 +2,11 @@
 
 Passes over the newest snapshot until nothing is left to merge. Groups run in batches and each
 batch is one commit: sources out, merged splits in, ``dataChange`` false. A commit that finds a
-source gone (another merge, a drop) discards its groups and the next pass plans again. A source
-that cannot be read stays live and is noted as ``mergeskip``; it is tried again after the
-cooldown. A machine that ran short ends the merge and leaves no note: what was merged stays merged.
-Stale cross-references are rebuilt at the end, the log's state is compacted.
+source gone (another merge, a drop) discards its groups and the next pass plans again. A source that
+cannot be read stays live and is noted as ``mergeskip``, once; the others of its group are merged
+without it, and it is tried again after the cooldown. A machine that ran short ends the merge and
+leaves no note: what was merged stays merged. Stale cross-references are rebuilt at the end, the
+log's state is compacted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from indextables.clustering import cluster_columns, place_of
 from indextables.config import Config
 from indextables.errors import (
     CommitConflictError,
@@ -31,10 +33,17 @@ from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
 from indextables.log.retention.rules import discard
-from indextables.maintenance.merge_plan import DEFAULT_TARGET, MergeGroup, MergeLimits, plan_merges
+from indextables.maintenance.merge_plan import (
+    DEFAULT_TARGET,
+    MergeGroup,
+    MergeLimits,
+    Place,
+    plan_merges,
+)
 from indextables.maintenance.rewrite import RewriteTask, Rewritten, Runner, run_locally
 from indextables.maintenance.rows import MergeMetrics, MergeResult
 from indextables.maintenance.scope import matching_files, partition_predicate
+from indextables.naming import stored_columns
 from indextables.progress import progress
 from indextables.storage.deleting import Kind
 from indextables.xref.auto import rebuild_stale
@@ -93,6 +102,8 @@ class _Merger:
         self.where = where
         self.run = run
         self.tally = _Tally()
+        self.failed: set[str] = set()
+        """Splits that could not be read in this run; they are not tried twice."""
 
     def run_passes(self) -> MergeResult:
         snapshot = self.log.snapshot()
@@ -102,7 +113,8 @@ class _Merger:
             return self._result("no_action", "Table is empty")
         with progress("merge splits", 0) as bar:
             for _ in range(self.config["merge.maxPasses"]):
-                groups = plan_merges(self._candidates(self.log.snapshot()), self.limits)
+                now = self.log.snapshot()
+                groups = plan_merges(self._candidates(now), self.limits, self._place(now))
                 bar.expect(sum(len(group.sources) for group in groups))
                 if not groups or not self._one_pass(groups, bar.advance):
                     break
@@ -120,7 +132,21 @@ class _Merger:
             for path, skip in snapshot.skips.items()
             if self.config["skippedFiles.trackingEnabled"] and (skip.retry_after or 0) > now
         }
-        return [f for f in files if f.path not in cooling]
+        return [f for f in files if f.path not in cooling and f.path not in self.failed]
+
+    def _place(self, snapshot: Snapshot) -> Place | None:
+        """Where a split stands in the order of the columns that the table is clustered by."""
+        known = snapshot.metadata.configuration
+        columns = cluster_columns(snapshot.schema, self.config, known)
+        stored = stored_columns(snapshot.schema, columns)
+        pairs = [(c, snapshot.stored_schema.field(c).type) for c in stored]
+        if not pairs:
+            return None
+        return lambda add: tuple(
+            part
+            for name, dtype in pairs
+            for part in place_of((add.min_values or {}).get(name), dtype)
+        )
 
     def _one_pass(self, groups: Sequence[MergeGroup], advance: Any) -> bool:
         """Merge the groups; was anything changed?"""
@@ -154,7 +180,7 @@ class _Merger:
     def _commit(self, snapshot: Snapshot, done: Sequence[Rewritten]) -> bool:
         actions = list(self._actions(snapshot, done))
         if not actions:
-            return False
+            return any(r.error is not None for r in done)
         merged = [r for r in done if r.error is None]
         try:
             self.log.commit(
@@ -189,6 +215,7 @@ class _Merger:
 
     def _skip(self, snapshot: Snapshot, result: Rewritten, now: int) -> Iterator[SkipFile]:
         path = result.failed_path or ""
+        self.failed.add(path)
         self.tally.skipped.append(f"{path}: {result.error}")
         if not self.config["skippedFiles.trackingEnabled"]:
             return
@@ -219,7 +246,8 @@ class _Merger:
         maps = partial(update_keymaps, self.log, self.config)
         follow_up("key maps", self.log.path, failures, maps)
         if self.config["state.compaction.afterMerge"] and self.config["checkpoint.enabled"]:
-            follow_up("compaction of the state", self.log.path, failures, self.log.checkpoint)
+            compact = partial(self.log.checkpoint, compact=True)
+            follow_up("compaction of the state", self.log.path, failures, compact)
 
     def _summary(self) -> MergeResult:
         tally = self.tally

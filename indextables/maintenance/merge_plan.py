@@ -8,8 +8,9 @@ sources come first, older ones before younger; a limit on destinations keeps the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from indextables.errors import MaintenanceError
 from indextables.log.actions import AddFile
@@ -57,10 +58,16 @@ class MergeGroup:
         return min(f.modification_time for f in self.sources)
 
 
-def plan_merges(files: Iterable[AddFile], limits: MergeLimits) -> list[MergeGroup]:
-    """The groups to merge, in order."""
+Place = Callable[[AddFile], tuple[Any, ...]]
+
+
+def plan_merges(
+    files: Iterable[AddFile], limits: MergeLimits, place: Place | None = None
+) -> list[MergeGroup]:
+    """The groups to merge, in order; ``place`` says which splits are neighbours."""
     bins: dict[tuple[object, ...], list[AddFile]] = {}
-    for add in sorted(files, key=lambda f: (f.modification_time, f.path)):
+    near: Place = place or (lambda add: ())
+    for add in sorted(files, key=lambda f: (*near(f), f.modification_time, f.path)):
         if add.size < limits.target_size * limits.skip_threshold:
             bins.setdefault(tuple(sorted(add.partition_values.items())), []).append(add)
     groups = [g for members in bins.values() for g in _pack(members, limits)]

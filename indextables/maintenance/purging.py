@@ -13,6 +13,9 @@ A file may go only when all of this holds:
   place and name in the table's layout (see ``storage.deleting``); what a log or a folder names
   beyond that is left alone.
 
+A cross-reference of which no source is live any more is retired first (``removeXRef``), so that its
+file goes by the same rules.
+
 Temporary files that a killed writer left behind go too, by their own time, and never within a day.
 
 An age that is unknown keeps the file; a checkpoint that cannot be read stops the purge. Retentions
@@ -61,6 +64,7 @@ from indextables.storage.deleting import UNCOMMITTED, Kind, delete, sift
 from indextables.storage.machine import refuse_to_judge
 from indextables.storage.paths import is_temporary
 from indextables.storage.retry import RetryPolicy, tries
+from indextables.xref.builder import XRefBuildManager
 
 LOG = logging.getLogger(__name__)
 FILES = (Kind.SPLIT, Kind.XREF, Kind.SIDECAR, Kind.KEYMAP, Kind.VECTOR, Kind.CHECKSUM)
@@ -82,8 +86,9 @@ def purge(
     """Delete what no retained version needs; with ``dry_run`` only say what that would be."""
     settings = config or log.config
     started = time.monotonic()
-    now = clock_ms() if now_ms is None else now_ms
     hours = checked_hours(settings, older_than_hours)
+    XRefBuildManager(log, settings).retire_orphans(dry_run=dry_run)
+    now = clock_ms() if now_ms is None else now_ms
     log_hours = settings["purge.txLogRetentionHours"]
     if log_retention_hours is not None:
         log_hours = log_retention_hours

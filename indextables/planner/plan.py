@@ -60,6 +60,7 @@ class Stage(NamedTuple):
     detail: str = ""
     row_blocks: Mapping[int, int] = MappingProxyType({})
     """Splits whose only row that can match is in a known block of rows, by number."""
+    unevaluated: bool = False
 
 
 class Planner:
@@ -269,6 +270,14 @@ class Plan:
         """The kept splits by what is left to check in them."""
         return residual_groups(self.program, self.selection)
 
+    @property
+    def unevaluated(self) -> bool:
+        """Were cross-references asked something that their filters cannot decide?
+
+        Then splits may be kept that do not match: a range, a pattern or a negation was in it.
+        """
+        return any(stage.unevaluated for stage in self.stages)
+
     def count(self) -> int | None:
         """How many rows match, when the log alone can tell."""
         rows = self.snapshot.live_records[self.selection]
@@ -345,6 +354,7 @@ class Plan:
             bind_seconds=self.bind_seconds,
             seconds=self.seconds,
             stages=stages,
+            unevaluated=self.unevaluated,
         )
 
     def _stage_reports(self) -> Iterator[StageReport]:
@@ -353,6 +363,8 @@ class Plan:
             after = self.program.count if stage.selection is None else len(stage.selection)
             size = self._bytes_of(stage.selection)
             detail = stage.detail or self._manifests(stage)
+            if stage.unevaluated:
+                detail = ", ".join(filter(None, [detail, "some of the filter not evaluated"]))
             yield StageReport(stage.name, stage.columns, before, after, size, stage.seconds, detail)
             before = after
 

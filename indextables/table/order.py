@@ -27,6 +27,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.clustering import cluster_columns, with_columns
 from indextables.config import PREFIX, Config
 from indextables.errors import (
     CommitConflictError,
@@ -41,6 +42,7 @@ from indextables.log.actions import Action, AddFile, Metadata
 from indextables.log.actions.protocol import protocol_of
 from indextables.log.commit.transaction import CommitResult, Transaction
 from indextables.log.log import TransactionLog, new_metadata
+from indextables.log.read.pinned import refuse_write
 from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot, VersionActions
 from indextables.log.read.versions import next_version
 from indextables.maintenance.scope import matching_files, partition_predicate
@@ -91,6 +93,7 @@ class WriteOrder:
     table_columns: tuple[str, ...] = ()
     partition_columns: tuple[str, ...] = ()
     column_indexes: Mapping[str, str] = field(default_factory=dict)
+    cluster_by: tuple[str, ...] = ()
     predicate: Predicate | None = None
 
     # -- deciding -------------------------------------------------------------------------------
@@ -106,6 +109,7 @@ class WriteOrder:
         try:
             log = TransactionLog.open(self.path, **self._where)
         except TableNotFoundError:
+            refuse_write(self.path)
             self.first = self._new_table()
             self._fix(_snapshot_of(self.first, self.config))
             return self
@@ -130,6 +134,8 @@ class WriteOrder:
         self.schema = self._evolved(base)
         self.mapping = _mapping(base, self.schema, self.indexing)
         self.partition_columns = base.partition_columns
+        known = base.metadata.configuration
+        self.cluster_by = cluster_columns(self.schema, self.config, known)
         self.column_indexes = {c: d.id for c, d in base.indexes.definitions.items()}
         if self.mode == "overwrite" and self.replaces is not None:
             self.predicate = partition_predicate(self.replaces, base, self.time_zone)
@@ -143,7 +149,9 @@ class WriteOrder:
         names = {n.lower(): n for n in self.data_schema.names}
         columns = tuple(names.get(p.lower(), p) for p in self.partition_by)
         mapping = DocMapping.for_schema(self.data_schema, columns, self.indexing)
-        return new_metadata(self.data_schema, columns, {TABLE_MAPPING: mapping.to_json()})
+        clustered = cluster_columns(self.data_schema, self.config, {})
+        properties = with_columns({TABLE_MAPPING: mapping.to_json()}, clustered)
+        return new_metadata(self.data_schema, columns, properties)
 
     def skipped(self) -> CommitResult | None:
         """The result of mode ``ignore`` where a table is there already."""
@@ -181,6 +189,7 @@ class WriteOrder:
             job_id=self.job_id,
             task_label=label,
             column_indexes=self.column_indexes,
+            cluster_by=stored_columns(self.schema, self.cluster_by),
         )
 
     def write(
@@ -229,7 +238,7 @@ class WriteOrder:
             return nothing_done(log.snapshot())
         result = log.commit(self._transaction(adds, extra))
         result.files = tuple(add.path for add in adds)
-        _after_write(log, self.config, result)
+        _after_write(log, self.config, result, replaced=self.mode == "overwrite")
         return result
 
     def _log(self) -> TransactionLog:
@@ -325,11 +334,13 @@ class WriteOrder:
             )
 
 
-def _after_write(log: TransactionLog, config: Config, result: CommitResult) -> None:
+def _after_write(
+    log: TransactionLog, config: Config, result: CommitResult, *, replaced: bool
+) -> None:
     """What a commit sets off: cross-references, merge and purge, each by its setting."""
     from indextables.maintenance.after_write import run_after_write
 
-    run_after_write(log, config, result.failures)
+    run_after_write(log, config, result.failures, replaced=replaced)
 
 
 def as_mode(mode: str) -> str:

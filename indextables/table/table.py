@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.log.log import TransactionLog
+from indextables.log.read.pinned import pinned, refuse_other
 from indextables.log.read.snapshot import Snapshot
 from indextables.mapping import DocMapping
 from indextables.naming import user_mapping
@@ -48,9 +49,17 @@ def open_table(
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Table:
-    """Open the table at ``path``, now or as it was at a version or moment."""
+    """Open the table at ``path``, now or as it was at a version or moment.
+
+    The path may name the version itself: ``path@v12``, ``path@20260131``.
+    """
     config = Config.of(options)
-    log = TransactionLog.open(path, storage_options=storage_options, config=config, check=False)
+    where: dict[str, Any] = {"storage_options": storage_options, "config": config}
+    at = pinned(path, lambda p: TransactionLog.exists(p, **where))
+    refuse_other(at, version, timestamp)
+    log = TransactionLog.open(at.path, **where, check=False)
+    if at.is_pinned:
+        return Table(log, log.snapshot(version=at.version, timestamp=at.timestamp))
     return Table(log, log.snapshot(version=version, timestamp=timestamp))
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from indextables.maintenance.rows import ChangeResult
     from indextables.splits.lookup.colindex.postings import Rows
     from indextables.xref import Coverage
+    from indextables.xref.searching import XRefSearchResult
 
 
 class Verbs:
@@ -130,6 +131,20 @@ class Verbs:
     def xrefs(self) -> list[AddXRef]:
         """The active cross-references."""
         return list(self.snapshot.xrefs)
+
+    def xref_search(self, query: Any, limit: int | None = None) -> XRefSearchResult:
+        """The splits that may hold matching rows, by the cross-references alone.
+
+        ``query`` is a filter in any form. A split that is ``undecided`` is listed because no
+        filter could tell.
+        """
+        from indextables.planner import Planner
+        from indextables.xref.router import XRefQueryRouter
+        from indextables.xref.searching import search_xrefs
+
+        predicate = Planner(self).bind(query)
+        router = XRefQueryRouter(self.log.store, self.log.config)
+        return search_xrefs(router, self.snapshot, predicate, limit)
 
     def xref_coverage(self) -> Coverage:
         """How many splits the cross-references cover."""

@@ -19,7 +19,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from indextables.config import Config
-from indextables.errors import CommitConflictError, CommitFailedError, IndexTablesError
+from indextables.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    IndexTablesError,
+)
 from indextables.expr.keys import HASH_KIND
 from indextables.log.actions import Action, AddFile, AddXRef, RemoveXRef
 from indextables.log.commit.gate import mutates
@@ -76,7 +80,7 @@ class XRefBuildManager:
         return evaluate_xref_rebuild(
             snapshot.xrefs,
             snapshot,
-            max_source_splits=self.config["xref.build.maxSourceSplits"],
+            max_source_splits=self._most_splits(),
             max_bytes=self._most_bytes(),
             rebuild_on_source_change=self.config["xref.autoIndex.rebuildOnSourceChange"],
             force=force,
@@ -110,6 +114,19 @@ class XRefBuildManager:
             path=self.log.path,
             hint="Run the build again when they are done",
         )
+
+    def retire_orphans(self, *, dry_run: bool = False) -> list[AddXRef]:
+        """Retire the cross-references that have no live source at all; nothing asks them again."""
+        snapshot = self.log.snapshot()
+        dead = [x for x in snapshot.xrefs if (snapshot.indices_of(x.source_split_paths) < 0).all()]
+        if not dead or dry_run:
+            return dead
+        try:
+            self._commit([], dead, frozenset())
+        except CommitConflictError as error:
+            LOG.info("cross-references were replaced meanwhile: %s", error)
+            return []
+        return dead
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -151,7 +168,7 @@ class XRefBuildManager:
             for action, built in islice(made, most):
                 rows.append(self._row(partition, action, built, built.source_split_count))
         if plan.to_remove:
-            self._commit([], plan.to_remove, "source_changed", frozenset())
+            self._commit([], plan.to_remove, frozenset())
         return rows
 
     def _build(
@@ -164,8 +181,10 @@ class XRefBuildManager:
             action = self._write(sources, kind, start)
             try:
                 paths = frozenset(action.source_split_paths)
-                self._commit([action], replaces, planned.reason, paths)
-            except (CommitConflictError, CommitFailedError):
+                self._commit([action], replaces, paths)
+            except CommitStateUnknownError:
+                raise
+            except Exception:
                 discard(self.log, Kind.XREF, [action.path])
                 raise
             yield action
@@ -193,6 +212,13 @@ class XRefBuildManager:
             taken += one.filter.nbytes
         if portion:
             yield portion
+
+    def _most_splits(self) -> int:
+        """Splits of one cross-reference, whoever builds it; the command may have its own number."""
+        own = self.config.is_set("xref.build.maxSourceSplits")
+        key = "xref.build.maxSourceSplits" if own else "xref.autoIndex.maxSourceSplits"
+        most: int = self.config[key]
+        return most
 
     def _most_bytes(self) -> int:
         """Memory for the filters of one cross-reference."""
@@ -224,7 +250,7 @@ class XRefBuildManager:
             footer_end_offset=written.footer_end,
             created_time=int(time.time() * 1000),
             build_duration_ms=int((time.monotonic() - start) * 1000),
-            max_source_splits=self.config["xref.build.maxSourceSplits"],
+            max_source_splits=self._most_splits(),
         )
 
     def _upload(self, path: str, data: bytes) -> None:
@@ -244,9 +270,9 @@ class XRefBuildManager:
         self,
         adds: Sequence[AddXRef],
         removes: Sequence[AddXRef],
-        reason: str,
         paths: frozenset[str],
     ) -> None:
+        """Cross-references that come and go, in one version; the reason is one of the seed's."""
         gone = {x.path for x in removes}
 
         def actions(snapshot: Snapshot) -> list[Action]:
@@ -260,7 +286,7 @@ class XRefBuildManager:
             missing = gone - live
             if missing:
                 raise CommitConflictError("a cross-reference was replaced", path=missing.pop())
-            return [*(RemoveXRef(x.path, x.xref_id, now, reason) for x in removes), *adds]
+            return [*(retired(x, snapshot, now) for x in removes), *adds]
 
         self.log.commit(
             Transaction(
@@ -281,6 +307,12 @@ class XRefBuildManager:
             return gathered(self.log.store, add, self.config, kind)
 
         yield from pool.in_order(one, adds, workers)
+
+
+def retired(xref: AddXRef, snapshot: Snapshot, now_ms: int) -> RemoveXRef:
+    """The action that retires a cross-reference: its sources changed, or it is replaced."""
+    stale = bool((snapshot.indices_of(xref.source_split_paths) < 0).any())
+    return RemoveXRef(xref.path, xref.xref_id, now_ms, "source_changed" if stale else "replaced")
 
 
 _BUILT = ("created", "rebuilt")

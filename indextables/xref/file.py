@@ -9,6 +9,8 @@ written.
 Splits may be indexed in different ways over a table's life, so the header also holds every
 document mapping with its column types, and each split the number of its own. A question about a
 column is put to a split's filter only in terms of that split's mapping.
+
+Files of other programs have the first three members alone. They are read as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import CorruptFileError, SchemaMismatchError
+from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.mapping import DocMapping
 from indextables.native import (
     BinaryFuse8,
@@ -178,6 +180,8 @@ class LoadedXRef:
     mappings: tuple[tuple[DocMapping, pa.Schema], ...]
     hash_kind: str
     total_terms: int
+    footers: np.ndarray[Any, np.dtype[np.int64]]
+    """Where the footer of each split starts and ends."""
 
     @cached_property
     def is_uniform(self) -> bool:
@@ -192,17 +196,24 @@ class LoadedXRef:
 def read_xref(data: bytes, path: str) -> LoadedXRef:
     """Parse a cross-reference; anything that does not fit together is ``CorruptFileError``."""
     bundle = Bundle.parse(data)
-    _check_sums(bundle, path)
     header = _json(bundle, HEADER, path)
+    _check_sums(bundle, header, path)
     splits = _json(bundle, METADATA, path).get("splits")
     container = read_fxrf(bundle.member(FILTERS))
     if not isinstance(splits, list) or len(splits) != len(container):
         raise CorruptFileError("filters and splits differ in number", path=path)
     try:
-        kinds = tuple(described_kind(m["mapping"], m["schema"]) for m in header.get("mappings", []))
-        numbers = np.array([s.get("mapping", -1) for s in splits], np.int32)
+        kinds, numbers = _kinds(header, splits)
         paths = tuple(str(s["uri"]) for s in splits)
-    except (KeyError, TypeError, ValueError, AttributeError, SchemaMismatchError) as error:
+        ends = [(int(s.get("footer_start", 0)), int(s.get("footer_end", 0))) for s in splits]
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        IndexTablesError,
+    ) as error:
         raise CorruptFileError(f"unreadable description: {error}", path=path) from error
     if len(numbers) and (numbers.max() >= len(kinds)):
         raise CorruptFileError("a split names a mapping that is not there", path=path)
@@ -214,7 +225,33 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
         kinds,
         container.hash_kind,
         int(header.get("total_terms", 0)),
+        np.array(ends, np.int64).reshape(-1, 2),
     )
+
+
+Kind = tuple[DocMapping, pa.Schema]
+
+
+def _kinds(header: dict[str, Any], splits: list[Any]) -> tuple[tuple[Kind, ...], Any]:
+    """How the splits are indexed, and the number of its mapping for each split (-1: unknown).
+
+    A file of another program lists the fields once for all splits. Of those the text fields are
+    asked: how numbers and times are spelled there is not beyond doubt.
+    """
+    if "mappings" in header:
+        kinds = tuple(described_kind(m["mapping"], m["schema"]) for m in header["mappings"])
+        return kinds, np.array([s.get("mapping", -1) for s in splits], np.int32)
+    texts = [f for f in header.get("fields") or [] if f.get("field_type") == "text"]
+    fields = [
+        {"name": str(f["name"]), "type": "text", "tokenizer": f.get("tokenizer") or "default"}
+        for f in texts
+        if f.get("indexed", True)
+    ]
+    if not fields:
+        return (), np.full(len(splits), -1, np.int32)
+    schema = pa.schema([(f["name"], pa.string()) for f in fields])
+    known = [0 if s.get("num_terms") else -1 for s in splits]
+    return (described_kind(json.dumps(fields), schema_to_json(schema)),), np.array(known, np.int32)
 
 
 @lru_cache(maxsize=256)
@@ -223,7 +260,10 @@ def described_kind(mapping: str, schema: str) -> tuple[DocMapping, pa.Schema]:
     return DocMapping.from_json(mapping), schema_from_json(schema)
 
 
-def _check_sums(bundle: Bundle, path: str) -> None:
+def _check_sums(bundle: Bundle, header: dict[str, Any], path: str) -> None:
+    """Files of ours have checksums, which have to be right; those of other programs have none."""
+    if CHECKSUMS not in bundle.files and "mappings" not in header and "hash" not in header:
+        return
     sums = _json(bundle, CHECKSUMS, path)
     for name in (FILTERS, METADATA, HEADER):
         if name not in bundle.files:

@@ -34,7 +34,6 @@ class PlannedXRef:
 
     sources: tuple[AddFile, ...]
     replaces: tuple[AddXRef, ...] = ()
-    reason: str = "replaced"
 
     @property
     def action(self) -> str:
@@ -168,9 +167,8 @@ def _pack(
             absorbed = max(room, key=lambda k: len(k.places))
             waiting = np.concatenate([absorbed.places, waiting])
     replaces = tuple(k.xref for k in redo or ([absorbed] if absorbed else []))
-    reason = "source_changed" if redo else "replaced"
     planned = []
     for start in range(0, len(waiting), most):
         sources = tuple(live.file(int(i)) for i in waiting[start : start + most])
-        planned.append(PlannedXRef(sources, replaces if start == 0 else (), reason))
+        planned.append(PlannedXRef(sources, replaces if start == 0 else ()))
     return planned, absorbed

@@ -37,6 +37,7 @@ TESTS = {
     "transaction.compression.enabled": LOG + "test_transaction_compression",
     "transaction.compression.codecPrefix": LOG + "test_transaction_compression",
     "transaction.maxConcurrentReads": LOG + "test_transaction_max_concurrent_reads",
+    "transaction.checksum.enabled": "seeds/test_seed_003_protocol.py::test_incremental_checksums",
     "transaction.retry.maxAttempts": LOG + "test_transaction_retry",
     "transaction.retry.baseDelayMs": LOG + "test_transaction_retry",
     "transaction.retry.maxDelayMs": LOG + "test_transaction_retry",
@@ -85,6 +86,7 @@ TESTS = {
     # writing
     "write.rowsPerSplit": WRITE + "test_rows_per_split",
     "write.targetSplitSize": WRITE + "test_write_target_split_size",
+    "write.clusterBy": "seeds/test_seed_003_protocol.py::test_liquid_clustering",
     "write.mergeSchema": WRITE + "test_write_merge_schema",
     "write.partitionOverwriteMode": WRITE + "test_overwrites",
     "write.replaceWhere": WRITE + "test_overwrites",

@@ -638,5 +638,5 @@ def test_the_log_of_a_table_with_key_maps_can_be_described(
     for i in range(4):
         append(path, 10 * i, 10, rng)
     kinds = describe_log(log_of(path), include_all=True)["action_type"].to_pylist()
-    assert kinds.count("add_keymap") == 5
-    assert kinds.count("remove_keymap") == 4
+    assert kinds.count("addKeyMap") == 5
+    assert kinds.count("removeKeyMap") == 4

@@ -349,6 +349,8 @@ class CommitInfo(Spelled):
     operation_parameters: Mapping[str, Any] = field(default_factory=dict)
     operation_metrics: Mapping[str, Any] = field(default_factory=dict)
     engine: str | None = None
+    state_checksum: str | None = None
+    """Of all files that are live after this commit; see ``log.read.checksum``."""
 
     KEY: ClassVar[str] = "commitInfo"
     FIELDS: ClassVar[tuple[Field, ...]] = (
@@ -358,6 +360,7 @@ class CommitInfo(Spelled):
         Field("operation_parameters", "operationParameters", f.json_map, dict),
         Field("operation_metrics", "operationMetrics", f.json_map, dict),
         Field("engine", "engine", f.text),
+        Field("state_checksum", "stateChecksum", f.text),
     )
 
 

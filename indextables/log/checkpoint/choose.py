@@ -67,6 +67,18 @@ def write_checkpoint(
     return done
 
 
+def wants_own_version(store: Store, snapshot: Snapshot, config: Config) -> bool:
+    """Is there a state of this version already that a compaction would make smaller?"""
+    if config["state.format"] != "avro" or not supports(snapshot.protocol, AVRO_STATE):
+        return False
+    try:
+        state = read_state(store, snapshot.version)
+    except (ObjectNotFoundError, CorruptFileError):
+        return False
+    fewest = max(1, -(-state.num_files // max(1, config["state.entriesPerManifest"])))
+    return bool(state.tombstones) or len(state.manifests) > fewest
+
+
 def _write_avro(
     store: Store, snapshot: Snapshot, config: Config, compact: bool
 ) -> tuple[Checkpoint, hint.LastCheckpoint]:

@@ -7,7 +7,7 @@ dead entries as tombstones. That is cheap to write and slowly grows dear to read
   more than ``largeRemoveThreshold`` files, or when selective compaction could keep less than a
   tenth of the entries: all live entries are rewritten, sorted by partition values, so that
   manifest bounds are narrow;
-* **selective** compaction, when dead entries exceed ``tombstoneThreshold`` of the live ones or
+* **selective** compaction, when dead entries exceed ``tombstoneThreshold`` of all entries or
   manifests exceed ``maxManifests``: manifests with too many dead entries, and small ones, are
   rewritten; large clean ones are kept;
 * a manifest that holds a dead entry of a path which lives elsewhere (a path that was removed and
@@ -40,7 +40,12 @@ class ManifestUse:
 
     @property
     def dead_share(self) -> float:
-        return self.dead / max(1, self.live + self.dead)
+        return tombstone_ratio(self.dead, self.live)
+
+
+def tombstone_ratio(dead: int, live: int) -> float:
+    """The share of entries that are dead: what ``tombstoneThreshold`` is compared with."""
+    return dead / (live + dead) if dead else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def choose_layout(snapshot: Snapshot, config: Config, *, force: bool = False) ->
         return Layout(FULL, "many files were removed", ())
     crowded = len(uses) + 1 > config["state.compaction.maxManifests"]
     limit = config["state.compaction.tombstoneThreshold"]
-    if crowded or dead / max(1, snapshot.num_files) > limit:
+    if crowded or tombstone_ratio(dead, snapshot.num_files) > limit:
         return _selective(uses, config, crowded)
     kept = tuple(use for use in uses if not use.has_second_lives and use.live)
     return Layout(INCREMENTAL, "few changes", kept)

@@ -189,8 +189,10 @@ def _final_partitioning(actions: Iterable[Action], latest: Snapshot) -> set[str]
     columns = latest.stored_partition_columns
     for action in actions:
         if isinstance(action, Metadata):
-            schema = schema_from_json(action.schema_string)
-            columns = tuple(stored_columns(schema, action.partition_columns))
+            columns = action.partition_columns
+            if columns:
+                schema = schema_from_json(action.schema_string)
+                columns = tuple(stored_columns(schema, columns))
     return set(columns)
 
 

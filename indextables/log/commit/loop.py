@@ -51,6 +51,8 @@ from indextables.log.actions.schema_registry import merge_managed, reference_of,
 from indextables.log.commit.conflict import check_conflicts, is_applied, is_blind
 from indextables.log.commit.follow_up import follow_up
 from indextables.log.commit.transaction import CommitResult, Transaction
+from indextables.log.read.checksum import ENABLED as CHECKSUMS
+from indextables.log.read.checksum import checksum_of
 from indextables.log.read.moments import commit_moment
 from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.log.read.versions import list_log, next_version, version_path
@@ -195,6 +197,9 @@ class CommitLoop:
             engine=engine_name(),
         )
         version = next_version(latest.version, root)
+        if self.target.config[CHECKSUMS]:
+            after = latest.with_versions([VersionActions(version, timestamp_ms, prepared)])
+            info = replace(info, state_checksum=checksum_of(after))
         return VersionActions(version, timestamp_ms, [info, *prepared])
 
     def _put(self, change: VersionActions) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ from indextables.log.actions.codec import REMEDY, decode_actions
 from indextables.log.actions.protocol import check_readable
 from indextables.log.checkpoint.choose import load_checkpoint
 from indextables.log.read.bounded import read_files
+from indextables.log.read.checksum import verify
 from indextables.log.read.hint import read_hint
 from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.log.read.versions import LOG_DIR, LogListing, list_log, version_path
@@ -187,8 +188,10 @@ def _load(
     else:
         changes = read_versions(store, config, run, listing, first)
     if start.snapshot is None:
-        return Snapshot.from_replay(changes)
-    return start.snapshot.with_versions(changes) if changes else start.snapshot
+        return verify(Snapshot.from_replay(changes), changes, config)
+    if not changes:
+        return start.snapshot
+    return verify(start.snapshot.with_versions(changes), changes, config)
 
 
 def _run(listing: LogListing, start: int, last: int) -> list[int]:
@@ -274,13 +277,23 @@ def missing_first(store: Store) -> CorruptFileError:
 
 def not_found(version: int, listing: LogListing, store: Store) -> VersionNotFoundError:
     known = reachable_versions(list_log(store) if listing.since else listing)
-    shown = f"{known[0]} to {known[-1]}" if known else "none"
+    shown = ", ".join(_ranges(known)) or "none"
     return VersionNotFoundError(
         f"version {version} cannot be read",
         path=store.uri,
         version=version,
         hint=f"Versions that can be read: {shown}",
     )
+
+
+def _ranges(versions: Sequence[int]) -> Iterator[str]:
+    """``0, 5, 10 to 12``: the versions that are there, none that is not."""
+    start = 0
+    for i, version in enumerate(versions):
+        if i + 1 == len(versions) or versions[i + 1] != version + 1:
+            first = versions[start]
+            yield str(version) if first == version else f"{first} to {version}"
+            start = i + 1
 
 
 def reachable_versions(listing: LogListing) -> list[int]:

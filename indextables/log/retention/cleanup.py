@@ -11,9 +11,10 @@ and, stricter than that, every younger version can still be rebuilt afterwards: 
 question is the newest one that lies at or below the oldest version within the retention.
 
 Old JSON checkpoints go once they are older than ``checkpointRetention.duration`` and neither the
-newest one nor that anchor; parts that no manifest lists go at the same age, because a checkpoint
-may be being written. What is in doubt stays: an age that is unknown, a checkpoint that cannot be
-read, a listing that changed. Avro states and shared manifests follow the rules of ``gc``.
+newest one nor that anchor, also where no version file is old enough to go; parts that no manifest
+lists go at the same age, because a checkpoint may be being written. What is in doubt stays: an age
+that is unknown, a checkpoint that cannot be read, a listing that changed. Avro states and shared
+manifests follow the rules of ``gc``.
 """
 
 from __future__ import annotations
@@ -70,13 +71,14 @@ def plan_cleanup(
     if not _has_expired(listing, limits):
         return report
     report.anchor = find_anchor(store, config, listing, newest, limits)
-    if report.anchor is None:
+    if report.anchor is not None:
+        report.versions = [
+            version
+            for version, info in sorted(listing.versions.items())
+            if 0 < version < min(report.anchor, newest) and limits.is_expired(info, limits.log_ms)
+        ]
+    elif not _newest_is_readable(store, config, listing):
         return report
-    report.versions = [
-        version
-        for version, info in sorted(listing.versions.items())
-        if 0 < version < min(report.anchor, newest) and limits.is_expired(info, limits.log_ms)
-    ]
     keep = {max({*listing.checkpoints, *listing.states}), *needed_checkpoints(listing, report)}
     report.checkpoints = [
         version
@@ -85,6 +87,12 @@ def plan_cleanup(
     ]
     report.parts = _deletable_parts(store, listing, set(report.checkpoints), limits)
     return report
+
+
+def _newest_is_readable(store: Store, config: Config, listing: LogListing) -> bool:
+    """May older checkpoints go while no version file does? Not if the newest cannot be read."""
+    bases = {*listing.checkpoints, *listing.states}
+    return bool(bases) and is_readable(store, max(bases), listing, config)
 
 
 def _has_expired(listing: LogListing, limits: Retention) -> bool:
@@ -113,9 +121,14 @@ def find_anchor(
 
 
 def needed_checkpoints(listing: LogListing, report: CleanupReport) -> set[int]:
-    """The checkpoint that the remaining version files are read from, unless that is version 0."""
+    """The checkpoint that the remaining version files are read from, unless that is version 0.
+
+    Where all version files are there and stay, each version can be read without one.
+    """
     if report.anchor is not None:
-        return {report.anchor}
+        from_first = listing.run_after(-1)
+        whole = bool(from_first) and from_first[-1] >= report.anchor and not report.versions
+        return set() if whole else {report.anchor}
     first = min((v for v in listing.versions if v > 0), default=1)
     later = [v for v in (*listing.checkpoints, *listing.states) if v >= first - 1]
     return {min(later)} if first > 1 and later else set()

@@ -38,6 +38,8 @@ class PlanReport:
     bind_seconds: float
     seconds: float
     stages: tuple[StageReport, ...]
+    unevaluated: bool = False
+    """Did cross-references leave some part of the filter undecided?"""
 
     def stage(self, name: str) -> StageReport | None:
         """The stage of that name, if it ran."""

@@ -10,6 +10,7 @@ and decides for routers without an opinion.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from indextables.expr.predicate import TRUE, Predicate
 from indextables.log.read.view import SnapshotView
 from indextables.planner.stages.verdict import Int64s, Selection
 
+LOG = logging.getLogger("indextables.xref")
 LEAST = "xref.query.minSplitsForXRef"
 
 
@@ -53,11 +55,14 @@ class Routed:
     seconds: float
     row_blocks: dict[int, int] = field(default_factory=dict)
     """Splits whose only row that can match is in a known block, by number."""
+    unevaluated: bool = False
+    """Could the filters not decide some part of what was asked?"""
 
     @property
     def told(self) -> tuple[Any, ...]:
         """What a plan says of the stage."""
-        return self.columns, self.selection, self.seconds, self.detail, self.row_blocks
+        known = self.columns, self.selection, self.seconds, self.detail
+        return *known, self.row_blocks, self.unevaluated
 
 
 def skip_reason(
@@ -102,6 +107,7 @@ def route(
     columns: dict[str, None] = {}
     details: dict[str, None] = {}
     blocks: dict[int, int] = {}
+    unevaluated = False
     for predicate, candidates in questions:
         if predicate == TRUE:
             kept.append(candidates)
@@ -112,15 +118,19 @@ def route(
             if not config["xref.query.fallbackOnError"]:
                 raise
             details[f"failed, kept all: {error}"] = None
+            unevaluated = True
             kept.append(candidates)
             continue
         kept.append(candidates[_mask(result, len(candidates))])
+        unevaluated |= bool(getattr(result.report, "unevaluated", False))
         columns.update(dict.fromkeys(getattr(result.report, "columns", ())))
         details[str(getattr(result.report, "detail", ""))] = None
         blocks.update(getattr(result.report, "row_blocks", {}))
     selection = np.sort(np.concatenate(kept)).astype(np.int32)
+    LOG.info("XRef pre-scan: %d splits after XRef filtering", len(selection))
     seconds = time.perf_counter() - start
-    return Routed(selection, tuple(columns), "; ".join(details), seconds, blocks)
+    told = "; ".join(details)
+    return Routed(selection, tuple(columns), told, seconds, blocks, unevaluated)
 
 
 def _mask(result: RouteResult, count: int) -> npt.NDArray[np.bool_]:

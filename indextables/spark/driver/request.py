@@ -13,6 +13,8 @@ from typing import Any
 
 from indextables.config import Config
 from indextables.errors import ConfigError
+from indextables.log.log import TransactionLog
+from indextables.log.read.pinned import Pinned, pinned, refuse_other
 
 _ALIASES = {
     "versionasof": "read.version",
@@ -60,12 +62,25 @@ def access(options: Mapping[str, str], session: Mapping[str, str] | None = None)
         )
     layers = {_ALIASES.get(k.lower(), k): v for k, v in given.items()}
     config = Config.of(layers, session)
-    return Access(
-        path=_local(path),
-        settings=config.raw(),
-        storage_options={k: v for k, v in given.items() if k.lower().startswith("fs.")},
-        notes=_notes(given),
-    )
+    storage = {k: v for k, v in given.items() if k.lower().startswith("fs.")}
+    at = _pinned(_local(path), storage, config)
+    settings, notes = config.raw(), _notes(given)
+    if at.is_pinned:
+        settings |= {"read.version": at.version} if at.timestamp is None else {}
+        settings |= {"read.timestamp": at.timestamp.isoformat()} if at.timestamp else {}
+        notes["__at"] = path
+    return Access(path=at.path, settings=settings, storage_options=storage, notes=notes)
+
+
+def _pinned(path: str, storage: Mapping[str, str], config: Config) -> Pinned:
+    """A version in the path (``path@v12``), as far as none is given beside it."""
+
+    def exists(place: str) -> bool:
+        return TransactionLog.exists(place, storage_options=storage, config=config)
+
+    at = pinned(path, exists)
+    refuse_other(at, config["read.version"], config["read.timestamp"])
+    return at
 
 
 def _notes(given: Mapping[str, str]) -> dict[str, str]:

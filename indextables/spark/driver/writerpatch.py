@@ -21,6 +21,12 @@ from typing import Any
 from indextables.spark.driver.failing import told_plainly
 
 _MARK = "_indextables_patched"
+FORMATS = (
+    "indextables",
+    "io.indextables.spark.core.IndexTables4SparkTableProvider",
+    "io.indextables.provider.IndexTablesProvider",
+)
+"""The names of the format: ours, and those of JVM IndexTables."""
 _V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 
 
@@ -122,7 +128,9 @@ def _create(plain: Any, writer: Any, path: str | None, asked: str) -> None:
 def _creating(writer: Any, path: str | None) -> str | None:
     """The mode of a partitioned append or overwrite in our format, with no table to meet."""
     java = getattr(writer, "_jwrite", None)
-    if java is None or java.source() != "indextables" or not java.partitioningColumns().isDefined():
+    if java is None or java.source() not in FORMATS:
+        return None
+    if not java.partitioningColumns().isDefined():
         return None
     mode = str(java.curmode()).lower()
     if mode not in ("append", "overwrite"):

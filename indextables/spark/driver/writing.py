@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from indextables.expr.connector import from_connector
 from indextables.log.actions import AddFile
+from indextables.log.read.pinned import refuse_write
 from indextables.spark.driver.request import Access
 from indextables.spark.tasks.worker import settled_worker
 from indextables.table.order import WriteOrder
@@ -38,6 +39,8 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 def decided(access: Access, schema: StructType, overwrite: bool) -> WriteOrder:
     """The order of a write as Spark describes it."""
+    if "__at" in access.notes:
+        refuse_write(access.notes["__at"])
     notes = access.notes
     config = access.config
     replaces, dynamic = _overwritten(notes.get("__overwrite", ""))

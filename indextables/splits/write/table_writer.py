@@ -3,7 +3,8 @@
 Rows of one partition go to one split until it is full (rows, estimated size, or the memory of its
 index), in the order they came. Few partitions are written as they stream by; when there are many,
 rows wait in memory by partition and the largest waiting partition is written first when they get
-too many, so memory is bounded and splits stay as large as they can be.
+too many, so memory is bounded and splits stay as large as they can be. Rows that are clustered
+always wait, and are sorted before they are written.
 
 Nothing is visible in the table before its actions are committed; ``abort`` deletes what was
 uploaded, as far as the store lets it.
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from indextables.clustering import sorted_rows
 from indextables.config import Config
 from indextables.errors import IndexTablesError, SchemaMismatchError, UnknownColumnError
 from indextables.log.actions import AddFile
@@ -49,8 +51,10 @@ class TableWriter:
         job_id: str = "",
         task_label: str = "",
         column_indexes: Mapping[str, str] | None = None,
+        cluster_by: Sequence[str] = (),
     ) -> None:
         self._config = config or Config()
+        self._cluster = [c for c in cluster_by if c not in partition_columns]
         self._store = store
         self._mapping = mapping
         self._column_indexes = dict(column_indexes or {})
@@ -135,6 +139,8 @@ class TableWriter:
         self._waiting.setdefault(key, []).append(part)
         waiting = self._waiting_bytes.get(key, 0) + part.nbytes
         self._waiting_bytes[key] = waiting
+        if self._cluster:
+            return
         if not self._partitions or waiting > STREAM_BYTES or key in self._open:
             self._stream(key)
 
@@ -144,6 +150,8 @@ class TableWriter:
         """Hand the waiting rows of a partition to its split, closing it where it is full."""
         parts = self._waiting.pop(key, [])
         self._waiting_bytes.pop(key, None)
+        if self._cluster and parts:
+            parts = sorted_rows(parts, self._cluster)
         for part in parts:
             start = 0
             while start < part.num_rows:
@@ -154,6 +162,8 @@ class TableWriter:
                 start += piece.num_rows
                 if self._is_full(writer):
                     self._close(key)
+        if self._cluster and key in self._open:
+            self._close(key)
 
     def _is_full(self, writer: SplitWriter) -> bool:
         if writer.num_rows >= self._rows_per_split or writer.is_full:
