@@ -14,6 +14,7 @@ the same number (``disputed``), nothing is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from indextables.config import Config
 from indextables.errors import CorruptFileError
 from indextables.log.actions import CommitInfo
+from indextables.log.read.facts import Fact
 from indextables.log.read.versions import version_path
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from indextables.log.read.snapshot import Snapshot, VersionActions
 
 ENABLED = "transaction.checksum.enabled"
-_KEY = "log.checksum"
+HASHES: Fact[None, npt.NDArray[np.uint64]] = Fact()
 _SIZE, _ROWS, _ALL = (
     np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 )
@@ -40,7 +42,7 @@ def checksum_of(snapshot: Snapshot) -> str:
     total = np.uint64(0)
     with np.errstate(over="ignore"):
         for segment, mask in zip(snapshot.segments, snapshot.live, strict=True):
-            each = segment.derive(_KEY, _of_files)
+            each = HASHES.of(segment, None, partial(_of_files, segment))
             total += (each if mask is None else each[mask]).sum(dtype=np.uint64)
     return f"{int(total):016x}"
 
