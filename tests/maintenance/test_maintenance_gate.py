@@ -145,6 +145,7 @@ CHANGING_VERBS: dict[str, tuple[Any, ...]] = {
 }
 READING_VERBS: dict[str, tuple[Any, ...]] = {
     "xrefs": (),
+    "xref_search": ("id = 1",),
     "xref_coverage": (),
     "indexes": (),
     "index_coverage": (),
