@@ -214,7 +214,7 @@ class XRefBuildManager:
             yield portion
 
     def _most_splits(self) -> int:
-        """Splits of one cross-reference, whoever builds it; the command may have its own number."""
+        """Splits of one cross-reference in any build; the command may have its own number."""
         own = self.config.is_set("xref.build.maxSourceSplits")
         key = "xref.build.maxSourceSplits" if own else "xref.autoIndex.maxSourceSplits"
         most: int = self.config[key]

@@ -2,7 +2,7 @@
 
 After ``@`` stands ``v`` with a version, or a moment in UTC: ``yyyyMMdd``, with ``HHmm``, ``ss`` and
 milliseconds as far as they are known. A table whose own path ends like that is found first, so
-nothing that is there changes its meaning. Such a path is for reading; nobody writes an old version.
+nothing that is there changes its meaning. Such a path is for reading: old versions are not written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pinned:
 
 
 def pinned(path: str, exists: Callable[[str], bool]) -> Pinned:
-    """The table and version that a path means; ``exists`` tells whether a table is at a path."""
+    """The table and version that a path means; ``exists`` says whether a table is at a path."""
     match = _PINNED.fullmatch(path)
     if match is None or exists(path):
         return Pinned(path)
@@ -65,7 +65,7 @@ def refuse_other(at: Pinned, version: object, timestamp: object) -> None:
 
 
 def refuse_write(path: str) -> None:
-    """Nobody writes an old version; called where a table is to be made at ``path``."""
+    """Refuse to write an old version; called where a table is to be made at ``path``."""
     match = _PINNED.fullmatch(path)
     if match is not None:
         raise ConfigError(
