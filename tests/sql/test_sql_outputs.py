@@ -28,7 +28,8 @@ LOG_ROW = f"""
     protocol_writer_features string, metadata_id string, metadata_name string,
     metadata_description string, metadata_format_provider string, metadata_format_options string,
     metadata_schema_string string, metadata_partition_columns string,
-    metadata_configuration string, metadata_created_time {MOMENT}, is_checkpoint bool
+    metadata_configuration string, metadata_created_time {MOMENT}, is_checkpoint bool,
+    source_count int64, partition string
 """
 CHECKPOINT_ROW = (
     "table_path string, status string, checkpoint_version int64, num_actions int64, "
