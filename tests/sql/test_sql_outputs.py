@@ -173,5 +173,5 @@ def test_every_command_is_asked_here() -> None:
     assert not set(REGISTRY) - asked
 
 
-def test_the_log_view_has_47_columns() -> None:
-    assert LOG_ROW.count(",") + 1 - LOG_ROW.count("[us,") == 47
+def test_the_log_view_has_49_columns() -> None:
+    assert LOG_ROW.count(",") + 1 - LOG_ROW.count("[us,") == 49
