@@ -93,7 +93,7 @@ LARGE_SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] =
     "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(5, 3, 63)),
     "range": (
         lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
-        Ceiling(8, 6, 142),
+        Ceiling(5, 4, 160),
     ),
     "top": (lambda t: t.search("w0003 w0010", limit=3), Ceiling(11, 5, 1206)),
 }

@@ -250,7 +250,8 @@ class SplitScan:
         """Is all read at once: of a few rows everything, of a small split a few columns?"""
         if self._near or (candidates is not None and len(candidates) <= FEW_CANDIDATES):
             return True
-        return self.chooser.spares_index and len(set(columns) - set(needed)) <= FEW_COLUMNS
+        far = candidates is not None and not self.reader.source.is_mapped
+        return (far or self.chooser.spares_index) and len(set(columns) - set(needed)) <= FEW_COLUMNS
 
     def _with_columns(self, needed: list[str], columns: Sequence[str]) -> list[str]:
         """Both, each once: a second trip to the rows costs more than a few rows too many."""

@@ -8,10 +8,12 @@ A predicate can be answered by several members of a split. The cheapest that is 
 2. *Codes* answer tests of coded columns exactly, at the same small cost whatever matches.
 3. A reader of many splits (``spare_index``) leaves the index of a small split closed: reading its
    filter columns costs less than opening it.
-4. *Hash tables, index terms and bounds of zones* are what the predicate compiles to
+4. In a split that is not local, codes that came with its footer and bounds of zones are taken
+   before anything that would have to be fetched.
+5. *Hash tables, index terms and bounds of zones* are what the predicate compiles to
    (``lookup.predicates``). If that is a large share of the split and the predicate needs no text,
    reading the filter columns is cheaper than listing rows.
-5. A *scan* reads the filter columns of all rows, or of those that zones and codes leave.
+6. A *scan* reads the filter columns of all rows, or of those that zones and codes leave.
 
 Row finding, counting, aggregates and explanations all ask here. Splits of foreign writers have no
 member to ask but column indexes.
@@ -31,6 +33,7 @@ from indextables.expr.predicate import (
     Predicate,
     TextMatch,
     leaves,
+    referenced_columns,
 )
 from indextables.lazy import lazily
 from indextables.splits.lookup.coded import coded_mask, coded_rows, is_coded, split_coded
@@ -138,7 +141,12 @@ class Chooser:
             return Way(plan, lambda: Candidates(found.rows, predicate))
         if reader.is_foreign:
             return self._scan("written by another program: rows are scanned")
-        way = self._coded(counting) or self._spared() or self._searched(counting, sized)
+        way = (
+            self._coded(counting)
+            or self._spared()
+            or self._at_hand()
+            or self._searched(counting, sized)
+        )
         return way if found is None else _narrowed(way, found)
 
     def _scan(self, detail: str, count: int | None = None) -> Way:
@@ -166,6 +174,21 @@ class Chooser:
 
     def _spared(self) -> Way | None:
         return self._scan("too few rows to open the index") if self.spares_index else None
+
+    def _at_hand(self) -> Way | None:
+        """Codes that came with the footer, before an index that would have to be fetched."""
+        reader = self._reader
+        if reader.source.is_mapped or self._needs_text:
+            return None
+        coded, others = split_coded(self._predicate, reader)
+        if coded == TRUE or not reader.has_codes_at_hand(referenced_columns(coded)):
+            return None
+        session = reader.session(others)
+        found = session.find(others)
+        if found.residual == TRUE or not isinstance(found.node, Spans | All):
+            return None
+        plan = AccessPlan("search", f"codes, then filter {others!r}", False)
+        return Way(plan, lambda: self._scanned(session))
 
     def _searched(self, counting: bool, sized: bool) -> Way:
         reader = self._reader

@@ -265,6 +265,12 @@ class SplitReader:
 
         return _codes.load((self._key, name), load)
 
+    def has_codes_at_hand(self, columns: Iterable[str]) -> bool:
+        """Are the codes of these columns here already, with nothing to be fetched?"""
+        found = [self.info.field(column) for column in columns]
+        names = [members.codes(f.column) for f in found if f is not None]
+        return all((self._key, n) in _codes or self.source.holds(n) for n in names)
+
     def load_codes(self, columns: Iterable[str]) -> None:
         """Read the codes of several columns in one go; ``codes`` then has them at hand."""
         found = [self.info.field(column) for column in columns]

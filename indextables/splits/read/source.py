@@ -189,6 +189,10 @@ class SplitSource:
         """Is the split a local file, of which any part is at hand?"""
         return self._map is not None
 
+    def holds(self, name: str) -> bool:
+        """Are the bytes of a member here, with nothing to be fetched?"""
+        return self.is_mapped or self._in_tail(*self.range_of(name))
+
     def has(self, name: str) -> bool:
         return name in self.footer.files
 
