@@ -37,6 +37,8 @@ class FieldMapping:
     stored: bool = True
     record: str = "position"
     token_length: int = DEFAULT_TOKEN_LENGTH
+    substring: bool = False
+    """Is there an index of the parts of its words too?"""
 
     @property
     def is_tokenized(self) -> bool:
@@ -60,6 +62,8 @@ class FieldMapping:
             body["record"] = self.record
         if self.is_tokenized and self.token_length != DEFAULT_TOKEN_LENGTH:
             body["tokenLength"] = self.token_length
+        if self.substring:
+            body["substring"] = True
         return dict(sorted(body.items()))
 
     @classmethod
@@ -79,6 +83,7 @@ class FieldMapping:
             stored=bool(body.get("stored", True)),
             record=str(body.get("record", "position")),
             token_length=int(body.get("tokenLength", DEFAULT_TOKEN_LENGTH)),
+            substring=bool(body.get("substring", False)),
         )
 
 
@@ -95,10 +100,11 @@ class IndexingOptions:
     unindexed: tuple[str, ...] = ()
     records: Mapping[str, str] = field(default_factory=dict)
     token_lengths: Mapping[str, int] = field(default_factory=dict)
+    substring: tuple[str, ...] = ()
 
     def named_columns(self) -> Iterator[str]:
         yield from (*self.text, *self.json, *self.ip, *self.fast, *self.nonfast, *self.unindexed)
-        yield from (*self.tokenizers, *self.records, *self.token_lengths)
+        yield from (*self.tokenizers, *self.records, *self.token_lengths, *self.substring)
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,8 @@ def _map_field(column: pa.Field, opts: IndexingOptions) -> FieldMapping:
         mapping = _map_string(mapping, opts)
     elif _listed(name, opts.text) or _listed(name, opts.ip):
         raise ConfigError(f"column '{column.name}' is not a string and cannot be text or ip")
+    elif _listed(name, opts.substring):
+        raise ConfigError(f"column '{column.name}' is not a string and has no substrings")
     elif _listed(name, opts.json) and mapping.type != "json":
         raise ConfigError(f"column '{column.name}' cannot be indexed as json")
     if _listed(name, opts.fast):
@@ -177,6 +185,8 @@ def _map_string(mapping: FieldMapping, opts: IndexingOptions) -> FieldMapping:
     asked = [k for k in ("text", "json", "ip") if _listed(name, getattr(opts, k))]
     if len(asked) > 1:
         raise ConfigError(f"column '{mapping.name}' is listed as {' and '.join(asked)}")
+    if _listed(name, opts.substring) and asked not in ([], ["text"]):
+        raise ConfigError(f"column '{mapping.name}' cannot be {asked[0]} and substring")
     if asked == ["ip"]:
         return replace(mapping, type="ip", tokenizer=None)
     if asked == ["json"]:
@@ -194,6 +204,7 @@ def _map_string(mapping: FieldMapping, opts: IndexingOptions) -> FieldMapping:
     length = _lookup(name, opts.token_lengths) or DEFAULT_TOKEN_LENGTH
     return replace(
         mapping,
+        substring=_listed(name, opts.substring),
         tokenizer=tokenizer,
         fast=tokenizer == "raw",
         record=record,

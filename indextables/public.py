@@ -29,6 +29,7 @@ def write(
     json: Iterable[str] = (),
     ip: Iterable[str] = (),
     tokenizers: Mapping[str, str] | None = None,
+    substring: Iterable[str] = (),
     fast: Iterable[str] = (),
     rows_per_split: int | None = None,
     target_size: int | str | None = None,
@@ -44,7 +45,8 @@ def write(
 
     ``mode`` is ``append``, ``overwrite``, ``error`` or ``ignore``; ``replace_where`` limits an
     overwrite to the partitions it names. Strings are exact unless listed in ``text`` (tokenised),
-    ``json`` or ``ip``. The table is created if there is none.
+    ``json`` or ``ip``. Columns in ``substring`` get an index of parts of words too, for
+    ``LIKE '%part%'`` and the like. The table is created if there is none.
     """
     settings: dict[str, Any] = {
         "partition_by": partition_by,
@@ -54,6 +56,7 @@ def write(
         "json": json,
         "ip": ip,
         "tokenizers": tokenizers,
+        "substring": substring,
         "fast": fast,
         "rows_per_split": rows_per_split,
         "target_size": target_size,

@@ -13,7 +13,7 @@ from indextables.config import Config
 from indextables.errors import ConfigError
 from indextables.mapping import RECORDS, TOKENIZERS, IndexingOptions
 
-_KINDS = ("string", "text", "json", "ip")
+_KINDS = ("string", "text", "json", "ip", "substring")
 _LENGTHS = {"tantivy_max": 65530, "default": 255, "legacy": 40, "min": 1}
 
 
@@ -25,9 +25,10 @@ def indexing_options(
     ip: Iterable[str] = (),
     tokenizers: Mapping[str, str] | None = None,
     fast: Iterable[str] = (),
+    substring: Iterable[str] = (),
 ) -> IndexingOptions:
     """The indexing options of one write."""
-    kinds = _by_column(config.family("indexing.typemap."), _KINDS)
+    kinds, parts = _without_substring(config.family("indexing.typemap."))
     for kind, names in (("text", text), ("json", json), ("ip", ip)):
         kinds.update(dict.fromkeys(_names(names), kind))
     for column, kind in kinds.items():
@@ -48,7 +49,28 @@ def indexing_options(
         unindexed=config["indexing.storeonlyfields"],
         records=_records(config, kinds),
         token_lengths=_token_lengths(config, kinds),
+        substring=tuple(dict.fromkeys((*parts, *_names(substring)))),
     )
+
+
+def _without_substring(family: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Column to kind, and the columns with a substring index: it stands beside a kind or alone.
+
+    ``typemap.m = text,substring`` is both, ``typemap.m = substring`` an exact string with it.
+    """
+    listed = {k: v for k, v in family.items() if k.lower() == "substring"}
+    parts = [column for value in listed.values() for column in _split(value)]
+    plain: dict[str, Any] = {}
+    for key, value in family.items():
+        words = [word.lower() for word in _split(value)]
+        if key in listed:
+            continue
+        if key.lower() not in _KINDS and "substring" in words:
+            parts.append(key)
+            words = [word for word in words if word != "substring"]
+            value = ",".join(words) or "string"
+        plain[key] = value
+    return _by_column(plain, _KINDS), parts
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

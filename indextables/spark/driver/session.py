@@ -231,6 +231,7 @@ _SETTINGS = {
     "text": "indexing.typemap.text",
     "json": "indexing.typemap.json",
     "ip": "indexing.typemap.ip",
+    "substring": "indexing.typemap.substring",
     "fast": "indexing.fastfields",
 }
 

@@ -19,11 +19,13 @@ The decision is made on a sample of the split's first rows and never changes wha
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.expr.analyzers import tantivy_analyzer, tantivy_name
+from indextables.expr.grams import GRAMS, SIZE
 from indextables.mapping import DEFAULT_TOKEN_LENGTH, DocMapping, FieldMapping
 from indextables.splits.format.info import IndexField
 from indextables.splits.lookup.keywords import KEYS
@@ -57,9 +59,10 @@ def _plan_field(
             tokenizer=tokenizer,
             token_length=mapping.token_length,
             record=mapping.record,
+            grams=mapping.substring,
         )
     if mapping.type == "text":
-        return _plan_exact(column.name, name, sample)
+        return replace(_plan_exact(column.name, name, sample), grams=mapping.substring)
     if mapping.type == "json":
         return IndexField(column.name, "paths", name, record="position")
     if mapping.type in ("ip", "f64"):
@@ -125,7 +128,8 @@ def column_number(field: IndexField) -> int:
 
 def tantivy_fields(fields: list[IndexField]) -> list[str]:
     """Names of the index's fields in the order of the schema."""
-    return [KEYS, *(f.name for f in fields if has_own_field(f))]
+    own = [f.name for f in fields if has_own_field(f)]
+    return [KEYS, *own, *(f.gram_name for f in fields if f.grams)]
 
 
 def tantivy_schema(fields: list[IndexField]) -> Any:
@@ -134,6 +138,7 @@ def tantivy_schema(fields: list[IndexField]) -> Any:
 
     entries = [_text(KEYS, BLANKS, "basic", norms=False)]
     entries += [_entry(field) for field in fields if has_own_field(field)]
+    entries += [_text(f.gram_name, GRAMS, "basic", norms=False) for f in fields if f.grams]
     return tantivy.Schema._internal_from_pythonized({"inner": entries})
 
 
@@ -158,6 +163,9 @@ def register_analyzers(index: Any, fields: list[IndexField]) -> None:
     from tantivy import TextAnalyzerBuilder, Tokenizer
 
     index.register_tokenizer(BLANKS, TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+    if any(field.grams for field in fields):
+        pieces = Tokenizer.ngram(SIZE, SIZE, False)
+        index.register_tokenizer(GRAMS, TextAnalyzerBuilder(pieces).build())
     for field in fields:
         if field.kind == "text":
             length = field.token_length or DEFAULT_TOKEN_LENGTH

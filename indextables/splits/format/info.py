@@ -45,7 +45,8 @@ class IndexField:
     ``name`` is the field's name inside the index. ``complete`` is false where some value could not
     be indexed (longer than a term may be), so that only a scan is exact. ``escaped`` exact values
     are spelt with escapes in the index; ``codes`` says that there is a table of codes; ``gaps``
-    that tokens were dropped inside JSON texts; ``terms`` counts distinct terms.
+    that tokens were dropped inside JSON texts; ``terms`` counts distinct terms; ``grams`` says that
+    the index also holds the pieces of its texts (``expr/grams.py``).
     """
 
     column: str
@@ -61,6 +62,12 @@ class IndexField:
     codes: bool = False
     gaps: bool = False
     terms: int = 0
+    grams: bool = False
+
+    @property
+    def gram_name(self) -> str:
+        """The field of the index that holds the pieces of its texts."""
+        return f"{self.name}g"
 
 
 @dataclass(frozen=True, slots=True)

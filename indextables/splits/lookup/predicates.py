@@ -19,7 +19,7 @@ from typing import Any, assert_never
 
 import pyarrow as pa
 
-from indextables.expr import ast
+from indextables.expr import ast, grams
 from indextables.expr.analyzers import MAX_TERM_BYTES, analyze
 from indextables.expr.ipaddr import parse_address
 from indextables.expr.jsonpaths import alternatives
@@ -128,7 +128,7 @@ class PredicateCompiler:
             case Constant():
                 return All() if predicate.truth is Truth.TRUE else Nothing()
             case Undecided():
-                return UNKNOWN
+                return self._pieces(predicate)
             case _:
                 assert_never(predicate)
 
@@ -216,16 +216,31 @@ class PredicateCompiler:
     def _pattern(self, leaf: StringMatch | Like, field: IndexField) -> Node:
         """``_`` is up to two characters here: the verifier counts them as LIKE does."""
         if field.kind != "term" or not field.complete:
-            return UNKNOWN
+            return self._pieces(leaf)
         if field.terms > MANY_TERMS and not (
             isinstance(leaf, StringMatch) and leaf.kind is Match.PREFIX
         ):
-            return UNKNOWN
+            return self._pieces(leaf)
         regex = leaf.pattern.spelled(escape_regex, ANY_TEXT, f"{ANY_CHARACTER}{{0,2}}")
         node = self._queries.pattern(self._terms.vocabulary(field), regex)
         if isinstance(leaf, Like):
             return UNKNOWN if leaf.negated else inexact(node)
         return self._terms.other_than(node, field) if leaf.negated else node
+
+    def _pieces(self, leaf: StringMatch | Like | Undecided) -> Node:
+        """Rows that hold all pieces of the literals that a pattern needs."""
+        found = grams.needed(leaf)
+        field = None if found is None else self._terms.field(found[0])
+        if found is None or field is None or not field.grams:
+            return UNKNOWN
+        return inexact(self._held(found[1], field))
+
+    def _held(self, needed: grams.Needed, field: IndexField) -> Node:
+        if isinstance(needed, grams.Holds):
+            pieces = dict.fromkeys(g for text in needed.literals for g in grams.grams(text))
+            return self._terms.pieces(field, list(pieces))
+        parts = [self._held(part, field) for part in needed.parts]
+        return intersect(parts) if isinstance(needed, grams.AllOf) else unite(parts)
 
     # -- inside structs ---------------------------------------------------------------------------
 

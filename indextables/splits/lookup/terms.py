@@ -20,8 +20,17 @@ from numpy.typing import NDArray
 
 from indextables.expr.analyzers import MAX_TERM_BYTES
 from indextables.expr.ast import has_phrase
+from indextables.expr.grams import needed
 from indextables.expr.ipaddr import format_address
-from indextables.expr.predicate import ColumnTest, Predicate, TextMatch, leaves
+from indextables.expr.predicate import (
+    ColumnTest,
+    Like,
+    Predicate,
+    StringMatch,
+    TextMatch,
+    Undecided,
+    leaves,
+)
 from indextables.splits.format.fields import column_number
 from indextables.splits.format.info import IndexField, SplitInfo
 from indextables.splits.lookup import keywords, pathtokens
@@ -108,6 +117,10 @@ def likely_parts(info: SplitInfo, predicate: Predicate, *, scored: bool = False)
                 field = info.field(column)
                 if field is not None and field.kind == "text":
                     found |= parts_of(field.name, phrase=phrase, scored=scored)
+        elif isinstance(leaf, StringMatch | Like | Undecided) and (sought := needed(leaf)):
+            field = info.field(sought[0])
+            if field is not None and field.grams:
+                found |= parts_of(field.gram_name)
         elif isinstance(leaf, ColumnTest):
             found |= parts_of(keywords.KEYS)
     return found
@@ -175,6 +188,11 @@ class Terms:
 
     def fuzzy(self, where: Vocabulary, word: str, distance: int, prefix: bool) -> Node:
         return Index(Near(where.name, word, distance, prefix))
+
+    def pieces(self, field: IndexField, pieces: Sequence[str]) -> Node:
+        """Rows whose text has all of these three-letter pieces."""
+        where = Vocabulary(field.gram_name, "")
+        return intersect(self.term(where, piece) for piece in pieces)
 
     def marker(self, field: IndexField, path: str) -> Node:
         """Rows with a scalar at exactly this path."""

@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from indextables.lru import LRU
 from indextables.native._crc32c import crc32c
-from indextables.splits.format.fields import has_own_field
+from indextables.splits.format.fields import has_own_field, tantivy_fields
 from indextables.splits.format.info import SplitInfo
-from indextables.splits.lookup.keywords import KEYS
 from indextables.splits.read.indexfiles import SEGMENT, composite_slices, footer_start, tokens_of
 from indextables.splits.read.source import SplitSource
 from indextables.splits.read.workspace import OpenIndex, Part, run
@@ -80,7 +79,7 @@ class RankedIndex:
         means: Mapping[str, float],
         tokens: Mapping[str, int],
     ) -> None:
-        names = (KEYS, *(f.name for f in info.fields.values() if has_own_field(f)))
+        names = tantivy_fields(list(info.fields.values()))
         for extension, raw in _other_segment(_kinds(info)).items():
             data = bytearray(raw)
             if extension == "idx":
@@ -172,7 +171,9 @@ def _documents(rows: int, means: Mapping[str, float], tokens: Mapping[str, int])
 
 def _kinds(info: SplitInfo) -> tuple[bool, ...]:
     """Which of the index's own fields are words (and not addresses)."""
-    return tuple(f.kind != "ip" for f in info.fields.values() if has_own_field(f))
+    fields = info.fields.values()
+    own = tuple(f.kind != "ip" for f in fields if has_own_field(f))
+    return own + tuple(True for f in fields if f.grams)
 
 
 @lru_cache(64)

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import IndexTablesError
+from indextables.expr.grams import folded
 from indextables.expr.ipaddr import address_array, format_address
 from indextables.expr.jsonpaths import Leaf
 from indextables.splits.format.fields import (
@@ -35,6 +36,8 @@ from indextables.storage.deleting import remove_tree
 HEAP_CEILING = 4_293_000_000
 MOST_MEMORY = HEAP_CEILING // 10
 KEYS_SHARE = 4
+GRAM_SHARE = 4
+"""The pieces of a text take about so many times its bytes."""
 
 
 class IndexBuilder:
@@ -84,6 +87,10 @@ class IndexBuilder:
                 self.memory += column.nbytes
                 found, self.fields[at] = index_values(column, field, leaves.get(field.column, []))
                 (addresses if field.kind == "ip" else given)[field.name] = found
+            if field.grams:
+                texts = folded(batch.column(field.column))
+                self.memory += GRAM_SHARE * texts.nbytes
+                given[field.gram_name] = texts.to_pylist()
         self._feed(batch.num_rows, given, addresses)
         self.num_docs += batch.num_rows
 
