@@ -9,6 +9,7 @@ from typing import Any
 from ratios import Line, line_of, read_suite
 
 TITLES = {
+    "substring": "Substrings of messages (DuckDB, Lance)",
     "table": "Whole queries (one split; DuckDB, Lance, Parquet)",
     "planner": "Planning (deltalake, pyiceberg, fixed bars)",
     "curves": "Planning by number of splits",

@@ -208,7 +208,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("dataSkippingNumIndexedCols", "int", 32, "Columns with statistics: the first n, -1 all, 0 none.", low=-1),
     _s("dataSkippingStatsColumns", "list", (), "Columns with statistics, by name; overrides the number."),
     # indexing
-    _s("indexing.typemap.*", "str", None, "`indexing.typemap.<column>=string|text|json|ip` or `indexing.typemap.<type>=<columns>`."),
+    _s("indexing.typemap.*", "str", None, "`indexing.typemap.<column>=string|text|json|ip|substring` or `indexing.typemap.<type>=<columns>`; `text,substring` is both."),
     _s("indexing.fastfields", "list", (), "Columns that get a columnar index."),
     _s("indexing.nonfastfields", "list", (), "Columns that get none."),
     _s("indexing.storeonlyfields", "list", (), "Columns that are stored but not indexed."),

@@ -1,6 +1,6 @@
 """The query language of Elasticsearch as data: a dict in, the same query AST out.
 
-``{"match": {"message": "disk full"}}`` and its kin mean the rows that they mean there: ``match``
+``{"match": {"message": "disk full"}}`` and the others mean the rows that they mean there: ``match``
 asks for any word unless ``operator`` says ``and``; ``term`` is not cut into words; ``filter`` and
 ``must_not`` do not score; ``query_string`` joins words by OR. Values are read by the column's type
 as a search string's are (``searchfields``), so dates may be computed (``now-1d/d``).

@@ -1,7 +1,7 @@
 """The statistics of a search over the whole table: rows, tokens of columns, rows with a word.
 
 All are sums over the live splits of a version, without deleted rows. A word is counted only in the
-splits that a plan for it keeps, so a cross-reference spares the others; tokens are told by each
+splits that a plan for it keeps, so a cross-reference spares the others; tokens are counted in each
 split's own description. What one split says about itself is kept by split, so a new version of the
 table asks only its new splits; sums are kept by version.
 """

@@ -104,7 +104,7 @@ class SplitScan:
 
     @property
     def deleted_key(self) -> str:
-        """What tells one set of deleted rows from another."""
+        """Different for each set of deleted rows."""
         vector = self.reader.ref.vector
         return "" if vector is None else vector.unique_id
 

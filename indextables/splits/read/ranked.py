@@ -1,15 +1,15 @@
 """A split's index that scores with the mean lengths of the whole table, and skips deleted rows.
 
 tantivy takes the mean length of a text from the index it has open: tokens over documents. So the
-segment of a split is laid into a folder beside a second one that holds no row: a segment whose
+segment of a split is put into a folder beside a second one that holds no row: a segment whose
 ``meta.json`` says just so many documents, all of them deleted, and whose postings say just so many
 tokens that both together have the table's means. With 2^24 documents in all every mean is met to
 the last bit. The frequency of a word, which belongs to the table too, is put right by a boost:
 ``idf`` is a factor, and a boost another (``read.ranking``).
 
-Rows that the table deleted are told to tantivy as it tells itself: a bitmap of those alive.
+Rows that the table deleted are marked for tantivy in its own way: by a bitmap of those alive.
 
-The files of the split's own index are linked, not copied; slices that are laid later are seen.
+The files of the split's own index are linked, not copied; slices that are fetched later are seen.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _opened(folder: str, path: str) -> Any:
 
 
 def field_tokens(source: SplitSource, name: str) -> int:
-    """How many tokens a field of a split's index has; the one place that knows where it is told."""
+    """How many tokens a field of a split's index has; only this function knows where it stands."""
     assert source.info is not None
     file = source.info.index_files.get("idx")
     if file is None or name not in file.slices:

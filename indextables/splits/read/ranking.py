@@ -5,11 +5,11 @@ one tantivy query over the split's ranked index (``read.ranked``), in which each
 boost that turns its local idf into the table's. Anything else (moves in phrases, values found by
 hashes, splits of other writers) is scored part by part over the rows that match.
 
-tantivy passes over blocks of postings that cannot reach the best rows found so far. What a block
+tantivy skips blocks of postings that cannot reach the best rows found so far. What a block
 can reach was computed with the split's own mean length; with the table's it may be more, at most
 by the ratio of the two means. So more rows than wanted are asked for: if the last of them is worse
-than the last wanted one by more than that ratio, no better row was passed over. Otherwise the
-search is run once more without passing over anything.
+than the last wanted one by more than that ratio, no better row was skipped. Otherwise the
+search is run once more without skipping.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class SplitReader:
 
     @property
     def key(self) -> Hashable:
-        """What tells this split from every other."""
+        """Different for each split."""
         return self._key
 
     @property

@@ -118,7 +118,7 @@ class OpenIndex:
                 self._laid.update(missing)
 
     def link_into(self, folder: str) -> None:
-        """Put the segment's files into another folder too; slices laid later are seen there."""
+        """Put the segment's files into another folder too; slices fetched later are seen there."""
         for extension in self._files:
             name = f"{SEGMENT}.{extension}"
             os.symlink(os.path.join(self._folder, name), os.path.join(folder, name))
