@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         init_logging_metrics_with_interval,
     )
     from indextables.table import Table
+    from indextables.table.detections import sigma
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ _HOMES = {
     "read": "indextables.public",
     "register": "indextables.public",
     "scan_polars": "indextables.public",
+    "sigma": "indextables.table.detections",
     "write": "indextables.public",
 }
 _MODULES = ("functions", "planner", "sql")
@@ -55,6 +57,7 @@ __all__ = [
     "read",
     "register",
     "scan_polars",
+    "sigma",
     "sql",
     "write",
 ]

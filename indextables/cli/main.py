@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import click
 
-from indextables.cli import commands, desk  # noqa: F401
+from indextables.cli import commands, desk, searching  # noqa: F401
 from indextables.cli.app import EXIT_ERROR, EXIT_INTERRUPTED, cli
 from indextables.errors import IndexTablesError
 from indextables.printable import PrintableFormatter
