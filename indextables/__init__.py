@@ -17,7 +17,7 @@ from indextables.errors import IndexTablesError
 if TYPE_CHECKING:
     from indextables import functions, planner
     from indextables.expr.column import col
-    from indextables.public import open, read, register, scan_polars, sql, write
+    from indextables.public import analyze, open, read, register, scan_polars, sql, write
     from indextables.spark import last_plan
     from indextables.splits.lookup.colindex.metrics import (
         init_logging_metrics,
@@ -30,6 +30,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Table": "indextables.table",
+    "analyze": "indextables.public",
     "col": "indextables.expr.column",
     "init_logging_metrics": "indextables.splits.lookup.colindex.metrics",
     "init_logging_metrics_with_interval": "indextables.splits.lookup.colindex.metrics",
@@ -47,6 +48,7 @@ __all__ = [
     "IndexTablesError",
     "Table",
     "__version__",
+    "analyze",
     "col",
     "functions",
     "init_logging_metrics",

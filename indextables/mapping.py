@@ -20,7 +20,16 @@ import pyarrow as pa
 
 from indextables.errors import ConfigError, CorruptFileError, UnknownColumnError
 
-TOKENIZERS = ("default", "raw", "whitespace", "en_stem")
+STEMMERS = {
+    "ar_stem": "Arabic", "da_stem": "Danish", "de_stem": "German", "el_stem": "Greek",
+    "en_stem": "English", "es_stem": "Spanish", "fi_stem": "Finnish", "fr_stem": "French",
+    "hu_stem": "Hungarian", "it_stem": "Italian", "nl_stem": "Dutch", "no_stem": "Norwegian",
+    "pt_stem": "Portuguese", "ro_stem": "Romanian", "ru_stem": "Russian", "sv_stem": "Swedish",
+    "ta_stem": "Tamil", "tr_stem": "Turkish",
+}  # fmt: skip
+"""Analyzers that cut words to their stems, and the language of each."""
+FOLDING = "folding"
+TOKENIZERS = ("default", "raw", "whitespace", FOLDING, *STEMMERS)
 RECORDS = ("basic", "freq", "position")
 DEFAULT_TOKEN_LENGTH = 255
 

@@ -18,6 +18,13 @@ __all__ = ["open", "read", "register", "scan_polars", "sql", "write"]
 Path: TypeAlias = "str | os.PathLike[str]"
 
 
+def analyze(text: str, analyzer: str = "default") -> list[str]:
+    """The tokens that an analyzer makes of a text, as an index of such a column holds them."""
+    from indextables.expr.analyzers import analyze as tokens
+
+    return tokens(analyzer, text)
+
+
 def write(
     data: Any,
     path: Path,

@@ -213,7 +213,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("indexing.nonfastfields", "list", (), "Columns that get none."),
     _s("indexing.storeonlyfields", "list", (), "Columns that are stored but not indexed."),
     _none("indexing.indexonlyfields", "list", (), "the rows of every column are stored."),
-    _s("indexing.tokenizer.*", "str", None, "`indexing.tokenizer.<column>=default|raw|whitespace|en_stem`, or by tokenizer."),
+    _s("indexing.tokenizer.*", "str", None, "`indexing.tokenizer.<column>=default|raw|whitespace|folding|en_stem|de_stem|...`, or by tokenizer."),
     _s("indexing.indexrecordoption.*", "str", None, "`basic`, `freq` or `position` per column."),
     _s("indexing.text.indexRecordOption", "str", "position", "What text postings hold.", "basic", "freq", "position"),
     _s("indexing.text.maxTokenLength", "str", "255", "Longest token in bytes: 1 to 65530, or tantivy_max, default, legacy, min."),

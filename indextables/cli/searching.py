@@ -1,4 +1,4 @@
-"""The commands about searching: detections by Sigma rules."""
+"""The commands about searching: tokens of a text, detections by Sigma rules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from typing import Any
 import click
 
 from indextables.cli.app import Context, cli, pairs
+
+
+@cli.command()
+@click.argument("text")
+@click.argument("analyzer", default="default")
+@click.pass_obj
+def analyze(obj: Context, text: str, analyzer: str) -> None:
+    """The tokens that an analyzer makes of a text."""
+    from indextables.expr.analyzers import analyze_tokens
+
+    found = analyze_tokens(analyzer, text)
+    obj.emit([token._asdict() for token in found], "no tokens")
 
 
 @cli.command()

@@ -2,7 +2,10 @@
 
 * ``default``: maximal runs of alphanumeric characters, lower-cased character by character;
 * ``whitespace``: what stands between ASCII blanks, unchanged;
-* ``en_stem``: the tokens of ``default``, each cut to its English stem;
+* ``en_stem``, ``de_stem``, ...: the tokens of ``default``, each cut to its stem in a language
+  (``mapping.STEMMERS``);
+* ``folding``: the tokens of ``default`` with letters of Latin scripts as plain ASCII ones
+  (``Köln`` and ``koln`` are the same word);
 * ``raw``: the whole value as one token.
 
 A token of more than ``token_length`` bytes (UTF-8, before lower-casing) is dropped; its position
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 
 from indextables.buffers import text_array
 from indextables.errors import ConfigError
-from indextables.mapping import DEFAULT_TOKEN_LENGTH, TOKENIZERS
+from indextables.mapping import DEFAULT_TOKEN_LENGTH, FOLDING, STEMMERS, TOKENIZERS
 from indextables.native import _tokenize
 from indextables.native._hash import hash_terms
 
@@ -43,7 +46,7 @@ class Token(NamedTuple):
 
 
 def check_tokenizer(tokenizer: str) -> str:
-    """The name, if it is one of the four."""
+    """The name, if it is one of those above."""
     if tokenizer not in TOKENIZERS:
         raise ConfigError(
             f"unknown tokenizer '{tokenizer}'", hint=f"Use one of {', '.join(TOKENIZERS)}"
@@ -79,12 +82,17 @@ def tokenize(array: Any, tokenizer: str, token_length: int = DEFAULT_TOKEN_LENGT
     and ``ends`` (the last two count UTF-8 bytes of the value).
     """
     check_tokenizer(tokenizer)
-    if tokenizer != "en_stem":
+    if not changes_words(tokenizer):
         return _tokenize.tokenize(array, tokenizer, token_length)
     words = _tokenize.tokenize(array, "default", token_length)
     coded = words.texts.dictionary_encode()
-    stems = pa.array([_stem(word) for word in coded.dictionary.to_pylist()], pa.string())
-    return words._replace(texts=stems.take(coded.indices))
+    changed = [changed_word(tokenizer, word) for word in coded.dictionary.to_pylist()]
+    return words._replace(texts=pa.array(changed, pa.string()).take(coded.indices))
+
+
+def changes_words(tokenizer: str) -> bool:
+    """Are the words of ``default`` changed one by one?"""
+    return tokenizer == FOLDING or tokenizer in STEMMERS
 
 
 class TokenHashes:
@@ -104,8 +112,8 @@ class TokenHashes:
         self._found = _tokenize.HashSet()
 
     def add(self, array: Any) -> None:
-        if self._tokenizer == "en_stem":
-            texts = tokenize(array, "en_stem", self._token_length).texts.unique()
+        if changes_words(self._tokenizer):
+            texts = tokenize(array, self._tokenizer, self._token_length).texts.unique()
             self._found.add(hash_terms(self._field, texts, self._kind))
         else:
             self._found.add_tokens(
@@ -134,22 +142,30 @@ def tantivy_analyzer(tokenizer: str, token_length: int = DEFAULT_TOKEN_LENGTH) -
     builder = TextAnalyzerBuilder(start).filter(Filter.remove_long(token_length + 1))
     if tokenizer != "whitespace":
         builder = builder.filter(Filter.lowercase())
-    if tokenizer == "en_stem":
-        builder = builder.filter(Filter.stemmer("English"))
+    if changes_words(tokenizer):
+        builder = builder.filter(_change(tokenizer))
     return builder.build()
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Any:
-    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+def _change(tokenizer: str) -> Any:
+    """The filter of tantivy's that changes each word."""
+    from tantivy import Filter
 
-    return TextAnalyzerBuilder(Tokenizer.raw()).filter(Filter.stemmer("English")).build()
+    return Filter.ascii_fold() if tokenizer == FOLDING else Filter.stemmer(STEMMERS[tokenizer])
+
+
+@lru_cache(maxsize=32)
+def _changer(tokenizer: str) -> Any:
+    from tantivy import TextAnalyzerBuilder, Tokenizer
+
+    return TextAnalyzerBuilder(Tokenizer.raw()).filter(_change(tokenizer)).build()
 
 
 @lru_cache(maxsize=1 << 17)
-def _stem(word: str) -> str:
-    stem: str = _stemmer().analyze(word)[0]
-    return stem
+def changed_word(tokenizer: str, word: str) -> str:
+    """A word of ``default`` as an analyzer has it."""
+    changed: str = _changer(tokenizer).analyze(word)[0]
+    return changed
 
 
 def _char_offsets(raw: bytes) -> NDArray[np.int64]:

@@ -32,11 +32,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.expr import ast, datemath, jsonpaths, timetext
-from indextables.expr.analyzers import analyze
+from indextables.expr.analyzers import analyze, changed_word
 from indextables.expr.ipaddr import address_range, format_address, parse_address
 from indextables.expr.leaves import is_discrete
 from indextables.expr.literals import Kind, Scalar, Span, domain, span_of
-from indextables.mapping import DEFAULT_TOKEN_LENGTH, FieldMapping
+from indextables.mapping import DEFAULT_TOKEN_LENGTH, FOLDING, FieldMapping
 from indextables.types import type_name
 
 _MOMENT = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)([ T].+)?)?)?$", re.S)
@@ -177,7 +177,10 @@ class SearchField:
     def _fold(self, text: str) -> str:
         if self.tokenizer in ("raw", "whitespace"):
             return text
-        return "".join(map(fold_character, text))
+        lowered = "".join(map(fold_character, text))
+        if self.tokenizer != FOLDING:
+            return lowered
+        return "".join(c if c in "*?\\" else changed_word(FOLDING, c) for c in lowered)
 
     # -- sets, ranges, presence -------------------------------------------------------------------
 
