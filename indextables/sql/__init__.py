@@ -27,11 +27,13 @@ def is_command(text: str, spark: Any = None) -> bool:
 
     if ask(text):
         return True
-    name = None if spark is None else named_table(text)
-    if name is None:
+    if spark is None:
         return False
-    from indextables.sql.executor import is_our_table
+    from indextables.sql.executor import is_our_table, row_change
 
+    name = named_table(text)
+    if name is None:
+        return row_change(text, spark) is not None
     return is_our_table(spark, name)
 
 

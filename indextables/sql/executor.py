@@ -79,6 +79,24 @@ def is_our_table(spark: Any, name: TableName) -> bool:
         raise
 
 
+def row_change(text: str, spark: Any) -> tuple[Any, str] | None:
+    """A DELETE, UPDATE or MERGE INTO of a table of ours, and the path of that table.
+
+    A path in quotes is a table of ours; DELETE and UPDATE by path are verbs of their own.
+    """
+    from indextables.spark.sql.rowlevel import parsed
+
+    change = parsed(text)
+    if change is None:
+        return None
+    if change.path is not None:
+        return (change, change.path) if change.verb == "MERGE" else None
+    name = TableName(parts=change.parts)
+    if not is_our_table(spark, name):
+        return None
+    return change, catalog_path(spark, name)
+
+
 def _catalog_facts(spark: Any, name: TableName) -> dict[str, str]:
     """What the catalog says of a table; its columns, which come first, may be called anything."""
     quoted = ".".join(map(quoted_name, name.parts))
@@ -96,6 +114,13 @@ def execute(
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """Run one statement and return its rows."""
+    if spark is not None and (found := row_change(text, spark)) is not None:
+        from indextables.maintenance.rows import as_dict
+        from indextables.spark.driver.changing import change_rows
+
+        change, path = found
+        result = change_rows(spark, change, path)
+        return pa.Table.from_pylist([as_dict(result)], schema=type(result).COLUMNS)
     return run_statement(parse(text), Session(spark, storage_options, options))
 
 
