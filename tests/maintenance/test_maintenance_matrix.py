@@ -73,6 +73,12 @@ CHANGING = {
         needs_partitions=True,
     ),
     "delete": Verb("DELETE FROM {} WHERE id < 7", without(lambda i, day: i >= 7), "No row matches"),
+    "update": Verb(
+        "UPDATE {} SET day = 'sun' WHERE id < 7",
+        lambda rows: {i: "sun" if i < 7 else day for i, day in rows.items()},
+        "No row matches",
+    ),
+    "reorg": Verb("REORG TABLE {} APPLY (PURGE)", on_empty="No split has deleted rows"),
     "delete all": Verb("DELETE FROM {} WHERE TRUE", lambda rows: {}, "No row matches"),
     "truncate table": Verb("TRUNCATE TABLE {}", lambda rows: {}, "The table has no rows"),
     "restore": Verb("RESTORE {} TO VERSION 2", may_conflict=True),
