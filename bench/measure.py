@@ -25,6 +25,7 @@ SHORT_SIZES: dict[str, dict[str, Any]] = {
     "keymap": {"SPLITS": 16, "KEYS": 4_000},
     "xref": {"SPLITS": 2_000, "DISTINCT": 200, "MEDIAN_KEYS": 1_000, "REAL_SPLITS": 4, "ROWS": 500},
     "native": {"FILTERS": 200, "MEDIAN_KEYS": 1_000},
+    "dml": {"SPLITS": 20, "ROWS": 20_000, "KEYS": 100, "TURNS": 1},
     "maintenance": {"ROWS": 4_000, "SPLITS": 4, "STRAYS": 500},
     "remote": {"ROUNDS": 1, "SPLITS": 4, "MANY": 20, "SMALL": 100, "DELAY_S": 0.002},
     "curves": {"SIZES": (1_000, 3_000), "PEER_SIZES": (1_000,), "FILTERS": (50, 100)},
