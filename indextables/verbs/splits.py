@@ -135,6 +135,7 @@ class Truncate(Verb["rows.DeleteResult"]):
     CLI = METHOD = "truncate"
     DOES = "maintenance.delete:truncate_table"
     MUTATES = True
+    BY_NAME = True
 
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
 
