@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from indextables.expr.lexer import Token, first_bad, quoted_name, tokenize
 
 MATCHED, INSERTED, BY_SOURCE = "matched", "not matched", "not matched by source"
+_DELETE = "DELETE"
 _OPENING = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
@@ -54,7 +55,7 @@ def parsed(text: str) -> Change | None:
     tokens = tokenize(text)
     if first_bad(tokens) is not None or not tokens:
         return None
-    readers = {"DELETE": _delete, "UPDATE": _update, "MERGE": _merge}
+    readers = {_DELETE: _delete, "UPDATE": _update, "MERGE": _merge}
     reader = readers.get(tokens[0].upper)
     if reader is None:
         return None
@@ -156,12 +157,12 @@ class _Text:
 
 
 def _delete(text: _Text) -> Change:
-    text.need("DELETE", "FROM")
+    text.need(_DELETE, "FROM")
     path, parts, alias = text.target("WHERE")
     where = text.until() if text.word("WHERE") else None
     if not text.end():
         raise _NotOursError
-    return Change("DELETE", path, parts, alias, (Clause(MATCHED, where, None),))
+    return Change(_DELETE, path, parts, alias, (Clause(MATCHED, where, None),))
 
 
 def _update(text: _Text) -> Change:
@@ -221,7 +222,7 @@ def _clause(text: _Text, alias: str) -> Clause:
     if kind == INSERTED:
         text.need("INSERT")
         return Clause(kind, condition, _inserted(text))
-    if text.word("DELETE"):
+    if text.word(_DELETE):
         return Clause(kind, condition, None)
     text.need("UPDATE", "SET")
     if text.mark("*"):
