@@ -4,7 +4,7 @@ The planner finds the splits that may hold matching rows; where every row matche
 removed without being opened. In the others the matching rows are found by their indexes and taken
 away by deletion vectors (see ``rowchange``). One commit; it conflicts when a row it deletes was
 changed meanwhile, or when a file was added that may hold matching rows by its partition values and
-statistics, so that no matching row slips through. It is then decided anew, a few times.
+statistics, so that no matching row slips through. It is then decided again, a few times.
 
 DELETE needs a condition: none at all (an unset variable, an empty list) is an error. All rows go by
 TRUNCATE TABLE, or by a condition that says so (``TRUE``). A truncation opens no split and so also

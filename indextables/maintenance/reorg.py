@@ -1,7 +1,7 @@
 """REORG: write splits that have deleted rows again, without them.
 
 A deletion vector hides rows; their bytes stay in the split. REORG removes them from the newest
-version: every split with deleted rows is written anew, in one commit that changes no row. The old
+version: every split with deleted rows is written again, in one commit that changes no row. The old
 files go with PURGE, once no version that can still be read lists them; then the bytes are gone for
 good, as laws on personal data ask for. A split that others change meanwhile is left for another
 try, a few times.

@@ -50,7 +50,7 @@ MOST_BYTES_IN_PROCESS = 16 << 20
 class RewriteTask:
     """Sources to be written as one split, without the rows that satisfy ``drop``.
 
-    ``drop_rows`` names rows by path instead, where somebody found them before.
+    ``drop_rows`` names rows by path instead, where they are known already.
     """
 
     store: Store

@@ -5,8 +5,8 @@ Rows that go are taken from their splits by deletion vectors; the splits stay as
 commit, since reading around them would cost more than it saves; 0 writes always, for tables that
 older programs must read. A split without a row left is removed.
 
-Rows that come are in splits that were written before and that nobody knows yet. Whatever goes wrong
-before the commit leaves the table as it was; files of a commit that lost are deleted.
+Rows that come are in splits that were written before and that no version names yet. Whatever goes
+wrong before the commit leaves the table as it was; files of a commit that lost are deleted.
 """
 
 from __future__ import annotations

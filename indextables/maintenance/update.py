@@ -1,11 +1,11 @@
 """UPDATE: rows get new values, in one commit.
 
 The rows are found as those of a DELETE are. Their new form is written to new splits, the old form
-goes by deletion vectors, and nobody ever sees both or neither. Expressions see the row as it was:
+goes by deletion vectors, and no reader sees both or neither. Expressions see the row as it was:
 ``{"a": "b", "b": "a"}`` swaps. A condition that says nothing is an error; ``TRUE`` means all rows.
 
-A commit that loses to another change of the same row, or to new rows that match, is decided anew on
-the newest version, so no update is lost; after a few attempts the conflict is told.
+A commit that loses to another change of the same row, or to new rows that match, is decided again
+on the newest version, so no update is lost; after a few attempts it ends with the conflict.
 """
 
 from __future__ import annotations

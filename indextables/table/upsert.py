@@ -1,6 +1,6 @@
 """Upserts: data meets the rows with the same keys, in one commit.
 
-Each row of the data is laid against the rows of the table that have equal values in the ``on``
+Each row of the data is compared with the rows of the table that have equal values in the ``on``
 columns (NULL equals nothing). A row that matches is updated: with all columns of the data, or with
 ``update`` expressions, which see the table's row by its plain names (also as ``target.x``) and the
 data's as ``source.x``; ``update=False`` leaves it alone. ``delete`` is a condition over the same
@@ -8,9 +8,9 @@ two: where it is TRUE the row goes instead. A row of the data without a match is
 ``insert`` is ``False`` or a condition over the data's row that is not TRUE.
 
 Two rows of the data for one row of the table are an error, as in the standard's MERGE: which of
-them should win nobody can say. Columns that the table does not have follow ``write.mergeSchema``,
+them should win is not known. Columns that the table does not have follow ``write.mergeSchema``,
 as in an append. The table's rows are found by its indexes; only the splits that may hold a key are
-looked into. A commit that loses to a change of the same rows is decided anew a few times.
+looked into. A commit that loses to a change of the same rows is decided again a few times.
 """
 
 from __future__ import annotations

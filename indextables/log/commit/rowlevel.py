@@ -5,9 +5,9 @@ attempt to commit it looks at the newest snapshot again:
 
 * the split has the vector it had: its rows are added to that vector;
 * others deleted *other* rows of it: theirs and ours are joined, and both commits stand;
-* somebody deleted or changed a row that is among ours: *concurrent change*, a conflict that names
-  the row;
-* somebody brought rows back that were gone (RESTORE): *concurrent change* too;
+* another writer deleted or changed a row that is among ours: *concurrent change*, a conflict that
+  names the row;
+* another writer brought rows back (RESTORE): *concurrent change* too;
 * the split itself is gone (merged, overwritten, dropped): *concurrent delete*.
 
 A split that loses its last row is removed. ``tags`` of the ``add`` or ``remove`` say which of the
@@ -79,7 +79,7 @@ def without_change_tags(tags: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class Narrowing:
-    """The actions that take rows from splits, made anew for each snapshot they are to follow."""
+    """The actions that take rows from splits, made again for each snapshot they are to follow."""
 
     def __init__(self, store: Store, taken: Sequence[Taken], most_inline: int) -> None:
         self._store = store
