@@ -11,6 +11,7 @@ alone when every kept split must match; ``limit`` is met from such splits first.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -113,6 +114,26 @@ class Planner:
             raise PlanningError(f"a limit cannot be {limit}")
         predicate = self.bind(filters)
         bound = time.perf_counter()
+        return self._within(predicate)._planned(predicate, names, limit, start, bound)
+
+    def _within(self, predicate: Predicate) -> Planner:
+        """A planner over the files that the filter can need, as the log's manifests say."""
+        within = getattr(self.snapshot, "within", None)
+        narrowed = self.snapshot if within is None else within(predicate)
+        if narrowed is self.snapshot:
+            return self
+        other = copy.copy(self)
+        other.snapshot = narrowed
+        return other
+
+    def _planned(
+        self,
+        predicate: Predicate,
+        names: tuple[str, ...] | None,
+        limit: int | None,
+        start: float,
+        bound: float,
+    ) -> Plan:
         program = Program(predicate, self.snapshot, self._options())
         stages = list(self._narrow(program))
         if limit is not None:
@@ -375,7 +396,9 @@ class Plan:
             return ""
         touched = np.unique(manifest_of[stage.selection])
         total = len(self.snapshot.manifest_partition_bounds)
-        return f"from {int((touched >= 0).sum())} of {total} manifests"
+        read = getattr(self.snapshot, "manifests_read", -1)
+        told = f"from {int((touched >= 0).sum())} of {total} manifests"
+        return f"{told}, {total if read < 0 else read} read"
 
     def _bytes_of(self, selection: Selection | None) -> int:
         if selection is not None:

@@ -161,7 +161,7 @@ def test_manifests_are_counted() -> None:
     table.snapshot.manifest_of = np.array([0, 0, 1, 1, 2, -1], np.int32)
     table.snapshot.manifest_partition_bounds = [None, None, None]  # type: ignore[attr-defined]
     report = table.plan("p IN (0, 2, 5)").report
-    assert report.stages[1].detail == "from 2 of 3 manifests"
+    assert report.stages[1].detail == "from 2 of 3 manifests, 3 read"
 
 
 def test_access_is_foretold() -> None:

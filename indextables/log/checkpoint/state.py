@@ -17,7 +17,7 @@ import io
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -45,6 +45,7 @@ from indextables.log.read.ledger import Ledger, ledger_to_json
 from indextables.log.read.localcache import MIN_ENTRIES, CachedColumns, LocalCache
 from indextables.log.read.replay import hide, hide_earlier_duplicates
 from indextables.log.read.snapshot import Snapshot, SnapshotSource
+from indextables.log.read.unread import TYPED, Columns, UnreadState, can_wait
 from indextables.log.read.versions import LOG_DIR, state_dir
 from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
@@ -130,6 +131,16 @@ def load_state(
     """The snapshot of a state. ``ledger``: what older files said, for states without metadata."""
     config = config or Config()
     facts = state.applied_to(ledger or Ledger())
+    unread = _unread(store, state, config, facts)
+    if unread is not None:
+        return Snapshot(
+            state.state_version,
+            state.created_at,
+            facts,
+            manifests=state.manifests,
+            source=source,
+            unread=unread,
+        )
     columns = _cached_columns(store, state, config)
     return Snapshot(
         state.state_version,
@@ -140,6 +151,26 @@ def load_state(
         manifests=state.manifests,
         source=source,
     )
+
+
+def _unread(
+    store: Store, state: StateManifest, config: Config, facts: Ledger
+) -> UnreadState | None:
+    """The state with its manifests left for later, where that can pay."""
+    columns = facts.metadata.partition_columns if facts.metadata else ()
+    if not state.is_ours or not can_wait(state.manifests, columns):
+        return None
+    cache = LocalCache.of(config) if state.fingerprint else None
+    if cache is not None and cache.has(store, state.state_version, state.fingerprint):
+        return None
+
+    def read(manifests: Sequence[ManifestInfo]) -> Columns:
+        some = replace(state, manifests=tuple(manifests))
+        whole = len(manifests) == len(state.manifests)
+        found = (_cached_columns if whole else _decoded_columns)(store, some, config)
+        return list(found.segments), list(found.live)
+
+    return UnreadState(read, state.manifests, facts)
 
 
 def _cached_columns(store: Store, state: StateManifest, config: Config) -> CachedColumns:
@@ -295,7 +326,7 @@ def _write_manifests(
     written = []
     for encoded in encoder.encode(_loose(snapshot, layout), sort=layout.kind == FULL):
         info = ManifestInfo(
-            path=f"{MANIFESTS_DIR}/manifest-{uuid.uuid4().hex[:16]}.avro",
+            path=f"{MANIFESTS_DIR}/{TYPED}{uuid.uuid4().hex[:15]}.avro",
             num_entries=encoded.num_entries,
             min_added_at_version=encoded.min_version,
             max_added_at_version=encoded.max_version,

@@ -7,6 +7,8 @@ to a checkpoint compares the last one's number with what it holds. A lost action
 left a file out, a version file put back from an old copy are then an error, where they would
 otherwise be rows too few or too many.
 
+A large state whose files are read as queries need them (``unread``) is not compared.
+
 Commits of other programs carry none and are not compared; where another program made a version of
 the same number (``disputed``), nothing is.
 """
@@ -59,7 +61,7 @@ def _of_files(segment: Segment) -> npt.NDArray[np.uint64]:
 
 def verify(snapshot: Snapshot, changes: Sequence[VersionActions], config: Config) -> Snapshot:
     """The snapshot, if it holds what the last of its versions says."""
-    if not changes or snapshot.disputed or not config[ENABLED]:
+    if not changes or snapshot.disputed or snapshot.is_unread or not config[ENABLED]:
         return snapshot
     said = next((a.state_checksum for a in changes[-1].actions if isinstance(a, CommitInfo)), None)
     if said is None or said == checksum_of(snapshot):

@@ -8,6 +8,7 @@ computes only its new files.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -42,11 +43,42 @@ class FileColumns:
     """Columns over the live entries of segments; safe to share between threads."""
 
     def __init__(
-        self, segments: Sequence[Segment] = (), live: Sequence[Mask | None] | None = None
+        self,
+        segments: Sequence[Segment] = (),
+        live: Sequence[Mask | None] | None = None,
+        load: Callable[[], tuple[Sequence[Segment], Sequence[Mask | None]]] | None = None,
     ) -> None:
-        self.segments = tuple(segments)
-        self.live = tuple(live) if live is not None else (None,) * len(self.segments)
         self.facts = Facts()
+        self._load = load
+        self._reading = threading.Lock()
+        self._columns: tuple[tuple[Segment, ...], tuple[Mask | None, ...]] | None = None
+        if load is None:
+            masks = (None,) * len(segments) if live is None else tuple(live)
+            self._columns = tuple(segments), masks
+
+    @property
+    def is_unread(self) -> bool:
+        """Are the files still to be read?"""
+        return self._columns is None
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return self._read()[0]
+
+    @property
+    def live(self) -> tuple[Mask | None, ...]:
+        return self._read()[1]
+
+    def _read(self) -> tuple[tuple[Segment, ...], tuple[Mask | None, ...]]:
+        found = self._columns
+        if found is None:
+            with self._reading:
+                found = self._columns
+                if found is None:
+                    assert self._load is not None
+                    segments, live = self._load()
+                    found = self._columns = tuple(segments), tuple(live)
+        return found
 
     @lazily
     def num_files(self) -> int:

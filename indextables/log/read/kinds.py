@@ -33,7 +33,8 @@ def kind_of(snapshot: Snapshot) -> str:
     metadata = snapshot.metadata
     if metadata.format_provider.lower() not in _PROVIDERS:
         return metadata.format_provider
-    if _is_companion(metadata) or any(map(_has_companion_splits, snapshot.segments)):
+    known = () if snapshot.is_unread else snapshot.segments
+    if _is_companion(metadata) or any(map(_has_companion_splits, known)):
         return COMPANION
     return ORDINARY
 

@@ -78,6 +78,10 @@ class LocalCache:
         table = hashlib.sha256(store.identity.encode()).hexdigest()[:24]
         return self.folder / f"{table}-{version}-{fingerprint[:32]}{_SUFFIX}"
 
+    def has(self, store: Store, version: int, fingerprint: str) -> bool:
+        """Is there a copy of a state?"""
+        return self.path_of(store, version, fingerprint).exists()
+
     def load(self, path: Path) -> CachedColumns | None:
         """The copy at ``path``, ``None`` when there is no good one."""
         try:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.errors import CorruptFileError, IndexTablesError
+from indextables.expr.predicate import Predicate
 from indextables.lazy import lazily
 from indextables.log.actions import (
     Action,
@@ -41,6 +42,7 @@ from indextables.log.read.facts import Fact
 from indextables.log.read.filecolumns import FileColumns
 from indextables.log.read.ledger import ColumnIndexes, Ledger
 from indextables.log.read.replay import Tail, append_rows, hide
+from indextables.log.read.unread import UnreadState, needed
 from indextables.log.read.view import FileList
 from indextables.mapping import DocMapping
 from indextables.naming import RETIRED_NAMES, stored_columns, stored_schema
@@ -77,6 +79,7 @@ class Snapshot(FileColumns):
         *,
         manifests: Sequence[ManifestInfo] = (),
         source: SnapshotSource | None = None,
+        unread: UnreadState | None = None,
     ) -> None:
         if ledger.metadata is None or ledger.protocol is None:
             missing = "metadata" if ledger.metadata is None else "protocol"
@@ -84,7 +87,11 @@ class Snapshot(FileColumns):
         self.version = version
         self.timestamp_ms = timestamp_ms
         self.ledger = ledger
-        super().__init__(segments, live)
+        load = None if unread is None else lambda: unread.columns(unread.manifests)
+        super().__init__(segments, live, load)
+        self.unread = unread
+        self.manifests_read = -1
+        """How many manifests were read; -1 is all of them."""
         self.manifests = tuple(manifests)
         self.source = source
         self.metadata: Metadata = ledger.metadata
@@ -129,18 +136,46 @@ class Snapshot(FileColumns):
 
     def with_source(self, source: SnapshotSource | None) -> Snapshot:
         """The same snapshot, which knows whom to ask for a newer one."""
+        unread = self.unread if self.is_unread else None
         same = Snapshot(
             self.version,
             self.timestamp_ms,
             self.ledger,
-            self.segments,
-            self.live,
+            () if unread else self.segments,
+            None if unread else self.live,
             manifests=self.manifests,
             source=source,
+            unread=unread,
         )
         same._grown_from = self._grown_from
         same.disputed = self.disputed
         return same
+
+    def within(self, predicate: Predicate) -> Snapshot:
+        """The same table with the files that a filter on partition columns can need.
+
+        Of a snapshot whose files are not read yet, only those manifests are read.
+        """
+        state = self.unread
+        if not self.is_unread or state is None:
+            return self
+        chosen = needed(self.manifests, self.manifest_partition_bounds, predicate)
+        if len(chosen) == len(self.manifests):
+            return self
+        if chosen not in state.narrowed:
+            read = [info for i, info in enumerate(self.manifests) if i in chosen]
+            columns = state.columns(read)
+            same = Snapshot(
+                self.version,
+                self.timestamp_ms,
+                self.ledger,
+                *columns,
+                manifests=self.manifests,
+                source=self.source,
+            )
+            same.manifests_read = len(chosen)
+            state.narrowed[chosen] = same
+        return state.narrowed[chosen]
 
     def refresh(self) -> Snapshot:
         """The newest snapshot of the same table; reads only what is new."""
@@ -227,7 +262,9 @@ class Snapshot(FileColumns):
         found = [m for m in map(self._mapping_of, self._mapping_texts()) if m is not None]
         begun = self._mapping_of(self.metadata.configuration.get(TABLE_MAPPING))
         fields = {f.name: f for mapping in found for f in mapping.fields}
-        for one in begun.fields if begun and (fields or not self.num_files) else ():
+        for one in (
+            begun.fields if begun and (fields or self.is_unread or not self.num_files) else ()
+        ):
             fields.setdefault(one.name, one)
         if RETIRED_NAMES in self.metadata.configuration:
             live = {name.lower() for name in self.stored_schema.names}
@@ -241,6 +278,8 @@ class Snapshot(FileColumns):
 
     def _mapping_texts(self) -> list[str]:
         known = self.mapping_registry
+        if self.is_unread:
+            return list(known.values())
         refs = [known[ref] for ref in self.distinct("docMappingRef") if ref in known]
         return list(dict.fromkeys([*refs, *self.distinct("docMappingJson")]))
 
@@ -283,9 +322,31 @@ class Snapshot(FileColumns):
         return f"Snapshot(version={self.version}, num_files={self.num_files})"
 
 
+def _later(
+    base: Snapshot,
+    unread: UnreadState,
+    versions: list[VersionActions],
+    source: SnapshotSource | None,
+) -> Snapshot:
+    """Versions on top of a state whose files are not read; they stay so."""
+    ledger = base.ledger
+    for change in versions:
+        ledger = ledger.applied(change.actions)
+    return Snapshot(
+        versions[-1].version if versions else base.version,
+        versions[-1].timestamp_ms if versions else base.timestamp_ms,
+        ledger,
+        manifests=base.manifests,
+        source=source,
+        unread=unread.after(versions),
+    )
+
+
 def _replay(
     base: Snapshot | None, versions: Iterable[VersionActions], source: SnapshotSource | None
 ) -> Snapshot:
+    if base is not None and base.is_unread and base.unread is not None:
+        return _later(base, base.unread, list(versions), source)
     tail = Tail(Ledger() if base is None else base.ledger)
     version = -1 if base is None else base.version
     timestamp_ms = 0 if base is None else base.timestamp_ms
