@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from indextables.errors import ConfigError
+from indextables.expr.infix import EVERY
 
 UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
@@ -98,7 +99,7 @@ def _search(name: str, column: Any, query: str) -> Any:
     from pyspark.sql import functions as f
 
     every = isinstance(column, str) and column == "*"
-    return f.call_function(name, _column("_indexall" if every else column), f.lit(query))
+    return f.call_function(name, _column(EVERY if every else column), f.lit(query))
 
 
 def _column(column: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import subprocess
 import sys
@@ -49,6 +50,7 @@ RANK = {
     "cli": 10,
     "public": 11,
 }
+SAID_FOR_TWO_REASONS = {"'indextables'"}
 LONGEST_MODULE = 500
 LONGEST_FUNCTION = {".py": 60}
 
@@ -116,6 +118,22 @@ def test_there_is_one_cache_with_a_bound() -> None:
         if path.name != "lru.py":
             found = written_by_hand.search(path.read_text())
             assert found is None, f"{path.relative_to(ROOT)} has a cache of its own: {found}"
+
+
+def test_a_name_that_is_stored_or_shown_has_one_home() -> None:
+    """Two modules that assign the same text to a constant have written one decision twice."""
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Tuple):
+                with contextlib.suppress(ValueError):
+                    value = ast.literal_eval(node.value)
+                    is_text = isinstance(value, str | bytes) and len(value) > 3
+                    is_texts = isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+                    if is_text or (is_texts and len(value) > 1):
+                        homes.setdefault(repr(value), []).append(str(path.relative_to(ROOT)))
+    twice = {v: p for v, p in homes.items() if len(set(p)) > 1 and v not in SAID_FOR_TWO_REASONS}
+    assert not twice, f"import it from one of these, or name the reason above: {twice}"
 
 
 def test_every_kernel_has_stubs_and_no_empty_declarations() -> None:

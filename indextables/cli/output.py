@@ -24,10 +24,10 @@ from typing import Any, TextIO
 
 from indextables.cli.screens import chosen, cut, paragraphs, summed_up
 from indextables.printable import on_one_line, plain, printable, printable_json
+from indextables.settings import PREFIX
 
 WIDEST_CELL = 60
 READABLE = 30
-PREFIX = "spark.indextables."
 
 
 UNLIMITED = 1 << 20

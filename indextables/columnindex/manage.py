@@ -29,10 +29,10 @@ from indextables.log.actions import (
     IndexBlocks,
     Metadata,
 )
+from indextables.log.actions.schema_registry import COLUMN_INDEX_PREFIX
 from indextables.log.commit.gate import mutates
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import Snapshot
 from indextables.naming import stored_columns, user_name
 from indextables.progress import progress
@@ -109,7 +109,7 @@ def define_index(log: TransactionLog, column: str) -> DefineIndex:
                 hint="Use index_splits to complete it, or drop_index first",
             )
         text = json.dumps(made.to_dict(), separators=(",", ":"))
-        return [_configured(latest.metadata, {INDEX_PREFIX + name: text}), made]
+        return [_configured(latest.metadata, {COLUMN_INDEX_PREFIX + name: text}), made]
 
     log.commit(Transaction(snapshot, "DEFINE INDEX", parameters={"column": name}, actions=actions))
     return made
@@ -163,7 +163,7 @@ def without_index(latest: Snapshot, metadata: Metadata, stored: str) -> Metadata
     """The metadata without the definition of an index."""
     if stored not in latest.indexes.definitions:
         raise MaintenanceError(f"the index of '{stored}' was dropped meanwhile")
-    return _configured(metadata, {INDEX_PREFIX + stored: None})
+    return _configured(metadata, {COLUMN_INDEX_PREFIX + stored: None})
 
 
 def dropping(latest: Snapshot, stored: str) -> DropIndex:

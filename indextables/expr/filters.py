@@ -29,6 +29,7 @@ from indextables.expr.expressions import (
     split_path,
     unwrap,
 )
+from indextables.expr.infix import EVERY
 
 __all__ = [
     "AlwaysFalse",
@@ -323,7 +324,7 @@ class TextFilter(Filter):
     def __init__(self, column: Operand, query: str) -> None:
         asked = unwrap(column)
         target = None if asked is None or asked == EVERY_FIELD else as_column(asked)
-        if target == Attribute("_indexall"):
+        if target == Attribute(EVERY):
             target = None
         if not (target is None or isinstance(target, Attribute)):
             raise PlanningError(f"{self.verb} needs a column, not {target!r}")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from indextables.errors import MaintenanceError
 from indextables.log.actions import Action
+from indextables.log.actions.schema_registry import COLUMN_INDEX_PREFIX
 from indextables.log.commit.gate import mutates
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
-from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
 from indextables.maintenance.rows import Row
 from indextables.naming import RETIRED_NAMES
@@ -66,7 +66,7 @@ def unset_properties(log: TransactionLog, names: Sequence[str]) -> PropertiesRes
 def _refuse(log: TransactionLog, names: Iterable[str]) -> None:
     """What we keep among the properties ourselves is changed by its own verbs only."""
     for name in names:
-        if name in (TABLE_MAPPING, RETIRED_NAMES) or name.startswith(INDEX_PREFIX):
+        if name in (TABLE_MAPPING, RETIRED_NAMES) or name.startswith(COLUMN_INDEX_PREFIX):
             raise MaintenanceError(
                 f"'{name}' is kept by the table itself",
                 path=log.path,

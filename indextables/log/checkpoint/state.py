@@ -51,7 +51,7 @@ from indextables.storage.base import Store
 from indextables.storage.deleting import Kind, delete
 from indextables.storage.retry import RetryPolicy, tries
 
-_NAMES = ("_manifest.avro", "_manifest.json")
+STATE_FILES = ("_manifest.avro", "_manifest.json")
 Written: TypeAlias = tuple[ManifestInfo, list[Segment]]
 
 
@@ -77,9 +77,9 @@ def read_state(store: Store, version: int) -> StateManifest:
     """The state manifest of a version; ``ObjectNotFoundError`` when there is none."""
     folder = state_dir(version)
     try:
-        path, data = f"{folder}/{_NAMES[0]}", store.read(f"{folder}/{_NAMES[0]}")
+        path, data = f"{folder}/{STATE_FILES[0]}", store.read(f"{folder}/{STATE_FILES[0]}")
     except ObjectNotFoundError:
-        path, data = f"{folder}/{_NAMES[1]}", store.read(f"{folder}/{_NAMES[1]}")
+        path, data = f"{folder}/{STATE_FILES[1]}", store.read(f"{folder}/{STATE_FILES[1]}")
     try:
         manifest = decode_state(data, folder.rpartition("/")[2])
     except CorruptFileError as error:
@@ -307,7 +307,7 @@ def _withdrawn(store: Store, state: StateManifest, as_json: bool) -> IndexTables
 
 
 def _state_path(version: int, as_json: bool) -> str:
-    return f"{state_dir(version)}/{_NAMES[1 if as_json else 0]}"
+    return f"{state_dir(version)}/{STATE_FILES[1 if as_json else 0]}"
 
 
 def _all_there(store: Store, layout: Layout) -> bool:

@@ -42,9 +42,7 @@ from indextables.log.actions import (
     UnknownActions,
     parse_action,
 )
-
-REGISTRY_PREFIX = "docMappingSchema."
-INDEX_PREFIX = "indextables.columnIndex."
+from indextables.log.actions.schema_registry import COLUMN_INDEX_PREFIX, REGISTRY_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +161,8 @@ class _Draft:
         for key, value in action.configuration.items():
             if key.startswith(REGISTRY_PREFIX):
                 self._map("registry")[key.removeprefix(REGISTRY_PREFIX)] = value
-            elif key.startswith(INDEX_PREFIX):
-                self._mirror(key.removeprefix(INDEX_PREFIX), value)
+            elif key.startswith(COLUMN_INDEX_PREFIX):
+                self._mirror(key.removeprefix(COLUMN_INDEX_PREFIX), value)
 
     def _mirror(self, column: str, text: str) -> None:
         """A definition in the configuration: it survives writers that drop unknown actions."""

@@ -22,14 +22,13 @@ from dataclasses import dataclass, field
 from indextables.config import Config
 from indextables.errors import CorruptFileError, IndexTablesError, ObjectNotFoundError, StorageError
 from indextables.log.checkpoint.manifest import MANIFESTS_DIR
-from indextables.log.checkpoint.state import read_state
+from indextables.log.checkpoint.state import STATE_FILES, read_state
 from indextables.log.read.versions import LOG_DIR, list_states, state_dir
 from indextables.log.retention.rules import Retention
 from indextables.storage.base import ObjectInfo, Store
 from indextables.storage.deleting import Kind, delete, delete_state_folder
 
 logger = logging.getLogger(__name__)
-_STATE_FILES = ("_manifest.avro", "_manifest.json")
 
 
 @dataclass(slots=True)
@@ -93,7 +92,7 @@ def described_states(store: Store) -> list[int]:
 
 def _state_infos(store: Store, version: int) -> list[ObjectInfo]:
     folder = state_dir(version)
-    return [i for i in store.list(folder) if i.path.rpartition("/")[2] in _STATE_FILES]
+    return [i for i in store.list(folder) if i.path.rpartition("/")[2] in STATE_FILES]
 
 
 def _state_files(store: Store, version: int) -> list[str]:
@@ -137,7 +136,7 @@ def orphaned_manifests(store: Store, retention: Retention, states: list[int]) ->
 
 def _is_manifest(path: str) -> bool:
     name = path.rpartition("/")[2]
-    return name.endswith(".avro") and name not in _STATE_FILES
+    return name.endswith(".avro") and name not in STATE_FILES
 
 
 def _without(paths: list[str], needed: set[str]) -> list[str]:

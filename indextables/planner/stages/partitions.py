@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from indextables.expr.evaluate import matching_rows
 from indextables.expr.predicate import Column, ColumnTest, Like, NullTest, StringMatch
+from indextables.log.actions import NULL_PARTITION
 from indextables.log.read.facts import Fact
 from indextables.log.read.view import SnapshotView
 from indextables.native import _bounds, _prune, _textbounds
@@ -48,8 +49,6 @@ from indextables.planner.stages.verdict import (
     Verdicts,
     all_may_match,
 )
-
-NULL_MARKER = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def partition_of(snapshot: SnapshotView, column: Column) -> PartitionColumn:
     def compute() -> PartitionColumn:
         codes, texts = snapshot.partition_codes(_logged_name(snapshot, column.root))
         codes = np.ascontiguousarray(codes, np.int32)
-        texts = [None if t == NULL_MARKER else t for t in texts]
+        texts = [None if t == NULL_PARTITION else t for t in texts]
         zones = _prune.zone_codes(codes, stats.ZONE)
         return PartitionColumn(codes, texts, typed_values(texts, column.dtype), *zones)
 

@@ -30,10 +30,11 @@ from indextables.planner import Plan
 from indextables.spark import compat
 from indextables.spark.driver.opened import GoneError, Opened, OpenScans
 from indextables.spark.driver.quick import as_stream, quick_answer
-from indextables.spark.driver.scan import SCORE, Request
+from indextables.spark.driver.scan import Request
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.tasks.grouped import Aggregation
 from indextables.splits.read.partials import group_states
+from indextables.table.execute import SCORE
 from indextables.types import normalize_schema, schema_from_json, schema_to_json, type_to_json
 
 OK, FAILED, NOTHING, ROWS, GONE = b"\0", b"\1", b"\2", b"\3", b"\4"

@@ -19,6 +19,7 @@ from typing import Any
 from indextables.config import parse_int
 from indextables.errors import PlanningError
 from indextables.expr.evaluate import can_evaluate
+from indextables.expr.infix import EVERY
 from indextables.expr.predicate import (
     TRUE,
     Predicate,
@@ -33,10 +34,9 @@ from indextables.planner.tasks import SplitTask
 from indextables.spark.driver.packing import packed
 from indextables.spark.driver.request import Access, access
 from indextables.spark.driver.tables import SHARED, OpenTable
+from indextables.table.execute import SCORE
 
-INDEX_ALL = "_indexall"
-SCORE = "_score"
-VIRTUAL = (INDEX_ALL, SCORE)
+VIRTUAL = (EVERY, SCORE)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def with_every_field(node: Any) -> Any:
     """The expression with the column ``_indexall`` written as "every field"."""
     if not isinstance(node, dict):
         return node
-    if node.get("op") == "attr" and node["name"] == [INDEX_ALL]:
+    if node.get("op") == "attr" and node["name"] == [EVERY]:
         return {"op": "lit", "type": "string", "value": "*"}
     if "children" in node:
         return {**node, "children": [with_every_field(child) for child in node["children"]]}

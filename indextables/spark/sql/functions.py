@@ -9,9 +9,9 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from indextables.expr.infix import OPERATORS
 from indextables.spark.sql.buckets import definitions
 
-SEARCHES = ("textsearch", "fieldmatch", "indexquery")
 BUCKETS = "indextables_"
 _with_buckets: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -20,7 +20,7 @@ def register(spark: Any) -> None:
     """Make the text searches known to a session."""
     from pyspark.sql.types import BooleanType
 
-    for name in SEARCHES:
+    for name in OPERATORS:
         marker = _marker(name)
         every = _marker(f"{name}all")
         spark.udf.register(name, marker, BooleanType())

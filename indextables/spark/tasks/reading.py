@@ -21,9 +21,8 @@ from indextables.spark.driver.tables import worker_store
 from indextables.spark.tasks.grouped import Aggregation
 from indextables.spark.tasks.worker import settled_worker
 from indextables.splits.read.aggregate import gathered
+from indextables.table.execute import SCORE
 
-INDEX_ALL = "_indexall"
-SCORE = "_score"
 FULL_BATCH = 8192
 
 

@@ -46,6 +46,7 @@ from indextables.storage import pool, workfolders
 from indextables.storage.deleting import Kind
 from indextables.storage.machine import refuse_to_judge
 from indextables.storage.scratch import in_scratch, scratch_folder
+from indextables.xref.builder import WORK_FOLDER
 from indextables.xref.keymaps.catalog import Catalog, Files, grouped, places_of
 from indextables.xref.keymaps.layout import new_keymap_path
 from indextables.xref.keymaps.levels import Run, Step, next_step
@@ -56,7 +57,6 @@ MOST_NEW = 1024
 MOST_STEPS = 16
 OPENING_BYTES = 16 << 10
 """A map whose end is no longer than this is opened by the log."""
-_WORK_FOLDER = "spark.indextables.xref.build.tempDirectoryPath"
 
 _keyless: LRU[str, set[str]] = LRU(64)
 """Splits without keys that can be read, by the id of their table."""
@@ -223,11 +223,11 @@ class KeyMapBuilder:
     ) -> AddKeyMap:
         start = time.monotonic()
         parent = self.config["xref.build.tempDirectoryPath"]
-        folder = scratch_folder("keymap", parent, _WORK_FOLDER)
+        folder = scratch_folder("keymap", parent, WORK_FOLDER)
         path = new_keymap_path()
         local = os.path.join(folder, "map")
         try:
-            with in_scratch(os.path.dirname(folder), _WORK_FOLDER), open(local, "xb") as file:
+            with in_scratch(os.path.dirname(folder), WORK_FOLDER), open(local, "xb") as file:
                 written = join(sources, file.write, shard)
             self.log.store.put_file(path, local)
         finally:
