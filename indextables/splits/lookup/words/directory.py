@@ -34,10 +34,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError
+from indextables.mapping import RECORDS
 from indextables.native._colkeys import TextTable
 from indextables.storage.machine import refuse_to_judge
 
-RECORDS = ("basic", "freq", "position")
 LIST_HEADER = 8
 """Bytes before the first list of a field in ``.idx``: the number of its tokens."""
 _MAGIC = b"ITXWORD1"
