@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError
+from indextables.mapping import RECORDS
 from indextables.native._crc32c import crc32c
 from indextables.native._postings import check_lists
 from indextables.native._words import pack_block, term_numbers
@@ -29,7 +30,6 @@ from indextables.splits.lookup.words.directory import (
     LIST_HEADER,
     MOST_BLOCK_BYTES,
     MOST_SEPARATORS,
-    RECORDS,
     BlockTable,
 )
 from indextables.splits.read.indexfiles import segment_files
