@@ -7,7 +7,8 @@ A map over 100,000 splits of 2.4 million keys has a terabyte. Hashes are uniform
 hash space is a map in small: this makes all keys of all splits whose hashes fall into the slice,
 as many as such splits have there, and writes the buckets of that slice with the code that writes
 whole maps. Bytes of a bucket, bytes a pair and splits in vain are then measured; the sizes of the
-whole map follow from them by multiplication, and are marked as such. Nine keys in ten are unique
+whole map follow from them by multiplication. How many maps there are is simulated: commits of ten
+splits or more, joined by the rule that builds follow. Nine keys in ten are unique
 to their split (ids), the others are words of a Zipf distribution that many splits share.
 """
 
@@ -21,17 +22,21 @@ from dataclasses import dataclass
 import numpy as np
 import zstandard
 
-from indextables.splits.format.keymap import KeyMapWriter, bucket_bits_for
+from indextables.config import Config
+from indextables.splits.format.keymap import TAIL_BYTES, KeyMapWriter, bucket_bits_for
 from indextables.splits.format.keysets import MOST_BITS, KeySet, merged
-from indextables.xref.keymaps.levels import level_of
+from indextables.xref.keymaps.build import OPENING_BYTES
+from indextables.xref.keymaps.levels import Run, next_step
 from indextables.xref.keymaps.merging import LARGE_KEYS, SPARE_BITS
 
+SETTINGS = Config()
 KEYS = 2_400_000
 PAIRS = 2_000_000
 WORDS = 500_000
 UNIQUE = 0.9
-FAN_OUT = 32
-MOST_BYTES = 64 << 30
+FAN_OUT = SETTINGS["xref.keymap.fanOut"]
+MOST_MAPS = SETTINGS["xref.keymap.maxMaps"]
+MOST_BYTES = SETTINGS["xref.keymap.maxSize"]
 PATHS = 20_000
 
 
@@ -115,25 +120,65 @@ def path_bytes() -> float:
     return len(zstandard.ZstdCompressor(level=3).compress(names.encode())) / PATHS
 
 
-def most_maps(splits: int) -> int:
-    """The most maps a table of so many splits has by the rule of levels, one split a commit."""
-    return (FAN_OUT - 1) * (level_of(splits, FAN_OUT) + 1)
+@dataclass
+class Growth:
+    """The maps of a table that grew by commits, by the rule that builds follow."""
+
+    most: int
+    last: list[int]
+    rewritten: float
+
+
+def grown(splits: int, commits: int = 20_000) -> Growth:
+    """Commit after commit until there are so many splits; joins as ``levels`` wants them."""
+    each = max(10, splits // commits)
+    runs: list[Run] = []
+    most, written = 0, 0
+    for number in range(splits // each):
+        runs.append(Run(f"{number}", each, each, each))
+        while (step := next_step(runs, FAN_OUT, MOST_MAPS)) is not None:
+            total = sum(run.splits for run in step.sources)
+            runs = [run for run in runs if run not in step.sources]
+            runs.append(Run(f"{number} joined", total, total, total))
+            written += total
+        most = max(most, len(runs))
+    return Growth(most, sorted((run.splits for run in runs), reverse=True), written / splits)
+
+
+def requests(sizes: list[float], tails: list[float]) -> tuple[int, int]:
+    """Requests and depth of a needle in a process that has opened only the log."""
+    count, depth = 2, 2
+    for size, tail in zip(sizes, tails, strict=True):
+        sharded = size > MOST_BYTES
+        opened = size > TAIL_BYTES and tail <= OPENING_BYTES
+        trips = 1 if size <= TAIL_BYTES or opened else 2
+        count += trips + int(sharded)
+        depth = max(depth, 2 + trips + int(sharded))
+    return count, depth
 
 
 def describe(splits: int, keys: int) -> None:
-    total = splits * keys
-    maps = max(1, -(-int(total * 4.5) // MOST_BYTES))
-    one = measure(-(-splits // maps), keys)
-    size = one.bytes_a_pair * total
-    directory = 4 * (1 << one.bucket_bits) * maps
-    paths = path_bytes() * splits
-    print(f"-- {splits:,} splits of {keys:,} keys")
-    print(f"   measured: {one.bytes_a_pair:.2f} bytes a pair, {one.bucket / 1024:.0f} KB a bucket")
-    print(f"   measured: {one.in_vain:.5f} splits in vain for an absent key, in each map")
-    print(f"   by arithmetic: {size / 1e9:,.0f} GB in {maps} maps once all is joined,")
-    print(f"   at most {maps - 1 + most_maps(splits)} maps if every commit adds one split,")
-    print(f"   to open: directories {directory / 1e6:,.1f} MB, paths {paths / 1e6:,.1f} MB,")
-    print(f"   held by the driver: {(2 * directory + 150 * splits) / 1e6:,.0f} MB", flush=True)
+    growth = grown(splits)
+    one = measure(growth.last[0], keys)
+    paths, pair = path_bytes(), one.bytes_a_pair
+    sizes = [pair * keys * n for n in growth.last]
+    shards = [max(1, 1 << (-(-int(size) // MOST_BYTES) - 1).bit_length()) for size in sizes]
+    buckets = [max(1, size / shard / one.bucket) for size, shard in zip(sizes, shards, strict=True)]
+    tails = [4 * n + paths * held for n, held in zip(buckets, growth.last, strict=True)]
+    held = sum(8 * n + (paths + 8) * s for n, s in zip(buckets, growth.last, strict=True))
+    count, depth = requests(sizes, tails)
+    print(
+        f"-- {splits:,} splits of {keys:,} keys: {splits * keys * pair / 1e9:,.0f} GB of key maps"
+    )
+    print(f"   measured: {pair:.2f} bytes a pair, {one.bucket / 1024:.0f} KB a bucket,")
+    print(f"   {one.in_vain:.5f} splits in vain for an absent key in each map")
+    print(f"   simulated: {len(growth.last)} maps of {growth.last} splits, {max(shards)} files the")
+    print(f"   largest; at most {growth.most} maps, every key written {growth.rewritten:.1f} times")
+    print(f"   needle: {count} requests, depth {depth}, cold, with two for its split;")
+    print(
+        f"   {(sum(tails) + len(sizes) * one.bucket) / 1e6:,.1f} MB read, {held / 1e6:,.0f} MB held"
+    )
+    print(f"   warm: {len(sizes) + 2} requests, depth 3", flush=True)
 
 
 def main() -> None:

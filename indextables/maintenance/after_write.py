@@ -55,8 +55,8 @@ def run_after_write(
     if replaced and config["xref.autoIndex.enabled"]:
         step = "rebuild of cross-references"
         follow_up(step, log.path, found, lambda: rebuild_stale(log, config))
-    follow_up("cross-references", log.path, found, lambda: run_auto_index(log, config))
     follow_up("key maps", log.path, found, lambda: update_keymaps(log, config))
+    follow_up("cross-references", log.path, found, lambda: run_auto_index(log, config))
     if config["mergeOnWrite.enabled"]:
         follow_up("merge", log.path, found, lambda: _merge_if_due(log, config))
     if config["purgeOnWrite.enabled"]:

@@ -46,7 +46,7 @@ def index_cross_references(
         gather=_on_spark(log, spark),
     )
     if not dry_run:
-        update_keymaps(log, config)
+        update_keymaps(log, config, eager=True)
     return results
 
 

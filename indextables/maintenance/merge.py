@@ -243,7 +243,8 @@ class _Merger:
         failures: Failures = {}
         stale = partial(rebuild_stale, self.log, self.config)
         follow_up("rebuild of cross-references", self.log.path, failures, stale)
-        maps = partial(update_keymaps, self.log, self.config)
+        eager = bool(self.log.snapshot().keymaps)
+        maps = partial(update_keymaps, self.log, self.config, eager=eager)
         follow_up("key maps", self.log.path, failures, maps)
         if self.config["state.compaction.afterMerge"] and self.config["checkpoint.enabled"]:
             compact = partial(self.log.checkpoint, compact=True)

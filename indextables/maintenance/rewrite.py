@@ -37,6 +37,7 @@ from indextables.mapping import DocMapping
 from indextables.splits.format.partition_values import partition_folder
 from indextables.splits.read.access import matching_rows, read_split
 from indextables.splits.read.reader import SplitReader
+from indextables.splits.write.keeping import decided
 from indextables.splits.write.split_writer import SplitWriter
 from indextables.storage.base import Store
 from indextables.storage.machine import refuse_to_judge
@@ -133,7 +134,7 @@ def rewrite(task: RewriteTask) -> Rewritten:
         writer = SplitWriter(
             rest,
             task.mapping,
-            task.config,
+            decided(task.config, task.store),
             work_dir=task.config["merge.tempDirectoryPath"],
             work_setting=WORK_FOLDER,
             column_indexes=others,

@@ -345,8 +345,12 @@ def default_cache(config: Config | None = None) -> DiskCache | None:
 
 
 def xref_files(store: Store, config: Config) -> WholeFiles | None:
-    """The cross-references of a remote store as local disk keeps them, where that is asked for."""
-    if not config["xref.localCache.enabled"] or not store.capabilities.remote:
+    """The cross-references of a remote store as local disk keeps them; with the disk cache, unless
+    that is asked for or refused by itself."""
+    wanted = config["xref.localCache.enabled"]
+    if not config.is_set("xref.localCache.enabled"):
+        wanted = config["cache.disk.enabled"]
+    if not wanted or not store.capabilities.remote:
         return None
     return WholeFiles(store, _share(_settings(config, config["xref.localCache.directory"])))
 

@@ -10,6 +10,8 @@ covered as ``minUncoveredSplitsToTrigger`` says (where that is not set, no more 
 * what the interval put off is built when it is over, by a thread of this process, or when the
   process ends, or by the next commit of any writer, whichever comes first.
 
+Nothing is built where key maps, made by themselves, cover all but a few splits.
+
 Cross-references whose sources are gone (a merge, an overwrite, a delete) are rebuilt after the
 commit that took them away (``rebuildOnSourceChange``).
 """
@@ -24,8 +26,10 @@ from indextables.config import Config
 from indextables.errors import IndexTablesError
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
+from indextables.splits.write.keeping import is_automatic, keeps_keys
 from indextables.xref import build, coverage
 from indextables.xref.builder import XRefBuildResult
+from indextables.xref.keymaps.build import leaves_uncovered
 
 LOG = logging.getLogger("indextables.xref")
 MOST_AT_EXIT = 16
@@ -66,10 +70,20 @@ def waits_seconds(log: TransactionLog, config: Config, *, now: float | None = No
     return max(0.0, left)
 
 
+def _has_keymaps(log: TransactionLog, config: Config) -> bool:
+    """Do key maps, made by themselves, answer for nearly all splits?"""
+    least = config["xref.autoIndex.minUncoveredSplitsToTrigger"]
+    if config.is_set("xref.autoIndex.enabled") or not is_automatic(config):
+        return False
+    if not log.snapshot().keymaps or not keeps_keys(config, log.store):
+        return False
+    return leaves_uncovered(log, config) < least
+
+
 def run_auto_index(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
     """Build if it is due; callers after a commit run it behind ``follow_up``."""
     with _lock:
-        if not is_worth_it(log.snapshot(), config):
+        if not is_worth_it(log.snapshot(), config) or _has_keymaps(log, config):
             return []
         wait = waits_seconds(log, config)
         if wait > 0:

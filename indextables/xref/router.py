@@ -9,7 +9,7 @@ Asking has a price: files that are not loaded are read first. On an object store
 and the file's bytes, against two requests and at least a footer for every split that need not be
 opened; bytes and requests are added up in the store's own exchange rate (``coalesce_gap``: so many
 bytes are worth a request), and half of the splits are taken to be dropped. On a local disk
-requests cost nothing and the rule is by count. With ``xref.localCache.enabled`` the files of an
+requests cost nothing and the rule is by count. With the disk cache the files of an
 object store are kept on local disk, from which the next process loads them without a request.
 """
 
@@ -43,6 +43,20 @@ from indextables.xref.file import LoadedXRef, read_xref
 
 SPLIT_TRIPS = 2
 LIKELY_DROPPED = 0.5
+TRIP_S = 0.05
+
+
+def patience_s(config: Config, candidates: int) -> float:
+    """How long a query waits for its answers: no shorter than opening the candidates would take.
+
+    So many are opened at once as the settings allow, each with two trips. A timeout that was given
+    is kept.
+    """
+    wait: float = config["xref.query.timeoutMs"] / 1000
+    if config.is_set("xref.query.timeoutMs"):
+        return wait
+    opening = candidates * SPLIT_TRIPS * TRIP_S / max(1, config["read.remoteParallelism"])
+    return max(wait, float(opening))
 
 
 @dataclass
@@ -256,7 +270,7 @@ class XRefQueryRouter:
         self, actions: Sequence[AddXRef], report: RouteReport
     ) -> list[tuple[AddXRef, LoadedXRef]]:
         """What could be loaded in time; files not in the cache are read side by side."""
-        deadline = time.monotonic() + self.config["xref.query.timeoutMs"] / 1000
+        deadline = time.monotonic() + patience_s(self.config, report.before)
         absent = [a for a in actions if not self._is_cached(a)]
         found: list[tuple[AddXRef, LoadedXRef]] = []
         coming = {a.path: submit(self._load, a) for a in absent}

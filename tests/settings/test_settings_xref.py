@@ -308,7 +308,8 @@ def test_cache_max_size(tmp_path: Path) -> None:
     opened(path, xref__build__maxSourceSplits=3).build_xref()
     for most, again in (("1G", 0), ("1", 1)):
         forget()
-        store, table = far(path, xref__cache__maxSize=most, xref__query__minSplitsForXRef=1)
+        given = {"xref__query__minSplitsForXRef": 1, "xref__localCache__enabled": False}
+        store, table = far(path, xref__cache__maxSize=most, **given)
         table.plan(ASKED)
         assert len(store.paths("read", "/xref-")) == 2
         store.clear()
@@ -420,8 +421,7 @@ def test_a_second_process_downloads_no_cross_reference(
     path = backend.fresh()
     given = options(
         xref__query__minSplitsForXRef=1,
-        xref__localCache__enabled=True,
-        cache__disk__enabled=False,
+        xref__keymap__enabled=False,
         cache__directoryPath=str(tmp_path / "cache"),
     )
     table = {"host": [f"h{j}-{i}" for i in range(6) for j in range(10)]}

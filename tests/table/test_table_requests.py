@@ -6,6 +6,8 @@ once are seen at once; a hiccup of the machine can only make a chain look longer
 shorter, so the best of several tries is compared. No time is measured.
 
 A change that lowers a figure lowers the ceiling here; one that needs a higher one has to say why.
+Splits on object stores keep their keys since key maps are made by themselves: small splits, which
+are read whole, brought a third more bytes for it, and a value that is nowhere a sixth.
 """
 
 from __future__ import annotations
@@ -63,23 +65,23 @@ NO_CACHES = {
 SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
     "open": (lambda t: t.schema, Ceiling(4, 2, 5)),
     "count all": (lambda t: t.count(), Ceiling(4, 2, 5)),
-    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(6, 4, 243)),
-    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 121)),
+    "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(6, 4, 190)),
+    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 25)),
     "rare word": (
         lambda t: t.to_arrow(where="body TEXTSEARCH 'only07777'", columns=["n", "body"]),
-        Ceiling(6, 4, 243),
+        Ceiling(6, 4, 190),
     ),
-    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(17, 4, 1590)),
+    "two words": (lambda t: t.count("body TEXTSEARCH 'w0003 w0010'"), Ceiling(17, 4, 2200)),
     "range": (
         lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
-        Ceiling(5, 3, 128),
+        Ceiling(5, 3, 175),
     ),
-    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(17, 4, 1590)),
+    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(17, 4, 2000)),
     "group by": (
         lambda t: t.aggregate({"rows": "count", "sum": ("sum", "code")}, ["kind"], "code > 3"),
-        Ceiling(16, 3, 1475),
+        Ceiling(16, 3, 1990),
     ),
-    "first rows": (lambda t: t.to_arrow(limit=10), Ceiling(5, 3, 129)),
+    "first rows": (lambda t: t.to_arrow(limit=10), Ceiling(5, 3, 175)),
 }
 
 

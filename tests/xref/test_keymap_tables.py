@@ -186,7 +186,30 @@ def test_beyond_the_most_maps_the_smallest_are_joined() -> None:
     assert next_step(runs, 4, 6) is None
     step = next_step(runs, 4, 4)
     assert step is not None
-    assert [run.path for run in step.sources] == ["r0", "r1", "r2", "r3"]
+    assert [run.path for run in step.sources] == ["r0", "r1"]
+    alike = [Run(f"a{i}", 10 + i, 4**i, 4**i) for i in range(6)]
+    step = next_step(alike, 4, 5)
+    assert step is not None
+    assert len(step.sources) == 6
+
+
+def test_growth_writes_every_key_a_few_times() -> None:
+    """Few maps at any time, and not by joining them all again and again."""
+    runs: list[Run] = []
+    written, splits = 0, 20_000
+    for number in range(splits // 10):
+        runs.append(Run(f"{number}", 10, 10, 10))
+        while (step := next_step(runs, 8, 6)) is not None:
+            total = sum(run.splits for run in step.sources)
+            runs = [run for run in runs if run not in step.sources]
+            runs.append(Run(f"{number} joined", total, total, total))
+            written += total
+        assert len(runs) <= 6
+    assert written <= 8 * splits
+
+
+def test_a_map_of_which_little_lives_is_rewritten() -> None:
+    runs = [Run(f"r{i}", 10**i, 4**i, 4**i) for i in range(6)]
     stale = Run("s", 10, 9, 4)
     step = next_step([*runs, stale], 4, 1000)
     assert step is not None

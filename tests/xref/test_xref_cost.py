@@ -17,7 +17,7 @@ from indextables.storage.base import Capabilities
 from indextables.storage.memory import MemoryStore, clear_memory
 from indextables.xref.cache import new_cache
 from indextables.xref.evaluate import may_prune
-from indextables.xref.router import XRefQueryRouter
+from indextables.xref.router import XRefQueryRouter, patience_s
 
 PATH = "memory://xref-cost"
 SPLITS = 12
@@ -40,7 +40,8 @@ def table() -> Iterator[indextables.Table]:
 
 
 def router_of(store: Any, **settings: Any) -> XRefQueryRouter:
-    return XRefQueryRouter(store, Config(settings), new_cache(1 << 20))
+    given = {"cache.disk.enabled": False, **settings}
+    return XRefQueryRouter(store, Config(given), new_cache(1 << 20))
 
 
 def stage(table: indextables.Table, router: XRefQueryRouter, where: str = "s = 'v3'") -> Any:
@@ -77,6 +78,12 @@ def test_the_rule_on_a_local_store_is_by_count(table: indextables.Table) -> None
     found = stage(table, router_of(MemoryStore(PATH)))
     assert found.splits_out == found.splits_in > 1
     assert found.detail == f"skipped: {found.splits_in} candidates, fewer than 128"
+
+
+def test_a_query_waits_as_long_as_opening_its_splits_would_take() -> None:
+    assert patience_s(Config({}), 10) == 5
+    assert patience_s(Config({}), 100_000) > 60
+    assert patience_s(Config({"xref.query.timeoutMs": 1000}), 100_000) == 1
 
 
 def test_a_large_file_does_not_pay_until_it_is_loaded(table: indextables.Table) -> None:

@@ -45,6 +45,7 @@ from indextables.splits.lookup.zones import ZoneBuilder
 from indextables.splits.read.indexfiles import pack_index, sealed_meta
 from indextables.splits.rows import RowsFile, RowsWriter
 from indextables.splits.write.documents import MOST_MEMORY, IndexBuilder
+from indextables.splits.write.keeping import SETTING
 from indextables.splits.write.keys import Counted, counted_rows, counted_terms, keys_member
 from indextables.splits.write.stats import SplitStatistics, StatisticsCollector
 from indextables.splits.write.words import WordsWriter
@@ -356,7 +357,7 @@ class SplitWriter:
 
     @property
     def _keeps_keys(self) -> bool:
-        return bool(self._config["xref.keymap.enabled"])
+        return bool(self._config[SETTING] == "true")
 
     def _count_codes(self, column: str, coder: CodeBuilder) -> None:
         mapping = self.mapping.get(column)

@@ -26,6 +26,7 @@ from indextables.errors import IndexTablesError, SchemaMismatchError, UnknownCol
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
 from indextables.splits.format.partition_values import partition_folder, partition_texts
+from indextables.splits.write.keeping import decided
 from indextables.splits.write.split_writer import SplitWriter
 from indextables.storage.base import Store
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete
@@ -53,7 +54,7 @@ class TableWriter:
         column_indexes: Mapping[str, str] | None = None,
         cluster_by: Sequence[str] = (),
     ) -> None:
-        self._config = config or Config()
+        self._config = decided(config or Config(), store)
         self._cluster = [c for c in cluster_by if c not in partition_columns]
         self._store = store
         self._mapping = mapping

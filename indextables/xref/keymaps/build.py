@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import zstandard
+from numpy.typing import NDArray
 
 from indextables.config import Config
 from indextables.errors import (
@@ -42,6 +44,7 @@ from indextables.splits.format.keymap import (
     open_keymap,
 )
 from indextables.splits.read.reader import SplitReader
+from indextables.splits.write.keeping import is_automatic, keeps_keys
 from indextables.storage import pool, workfolders
 from indextables.storage.deleting import Kind
 from indextables.storage.machine import refuse_to_judge
@@ -112,6 +115,20 @@ class KeyMapBuilder:
             LOG.info("another builder was faster, the next commit looks again: %s", error)
         return done
 
+    @property
+    def is_due(self) -> bool:
+        """Automatic maps wait until there is enough to cover, as cross-references do."""
+        if not is_automatic(self.config):
+            return True
+        least = self.config["xref.autoIndex.minUncoveredSplitsToTrigger"]
+        few = self.log.snapshot().num_files < self.config["xref.autoIndex.minSplitsToTrigger"]
+        return not few and len(self._uncovered(self._state())) >= least
+
+    @property
+    def uncovered(self) -> int:
+        """How many live splits no map covers."""
+        return int(self._free(self._state()).sum())
+
     # -- what there is ----------------------------------------------------------------------------
 
     def _state(self) -> _State:
@@ -154,13 +171,17 @@ class KeyMapBuilder:
         sources = [source for source in self._gathered(fresh) if source is not None]
         return [self._write(sources, (), "created")] if sources else []
 
+    def _free(self, state: _State) -> NDArray[np.bool_]:
+        """The live splits that no map covers."""
+        free = np.ones(state.snapshot.num_files, np.bool_)
+        for found in state.maps.values():
+            places = places_of(state.snapshot, found)
+            free[places[places >= 0]] = False
+        return free
+
     def _uncovered(self, state: _State) -> list[AddFile]:
         """The newest live splits that no map covers and that may have keys."""
-        snapshot = state.snapshot
-        free = np.ones(snapshot.num_files, np.bool_)
-        for found in state.maps.values():
-            places = places_of(snapshot, found)
-            free[places[places >= 0]] = False
+        snapshot, free = state.snapshot, self._free(state)
         known = list(_keyless.get(self.log.table_id) or ())
         places = snapshot.indices_of(known)
         free[places[places >= 0]] = False
@@ -268,9 +289,19 @@ def _opening(written: Written) -> str:
     """The end of a map for the log; a map that one read brings whole has no use for it."""
     if written.size <= TAIL_BYTES or len(written.tail) > OPENING_BYTES:
         return ""
-    return b64encode(written.tail).decode()
+    return b64encode(zstandard.ZstdCompressor(level=9).compress(written.tail)).decode()
 
 
-def update_keymaps(log: TransactionLog, config: Config) -> list[KeyMapBuilt]:
-    """Build what is due, if the table's settings want key maps."""
-    return KeyMapBuilder(log, config).update() if config["xref.keymap.enabled"] else []
+def update_keymaps(
+    log: TransactionLog, config: Config, *, eager: bool = False
+) -> list[KeyMapBuilt]:
+    """Build what is due, if the table's settings want key maps; ``eager``: however little it is."""
+    if not keeps_keys(config, log.store):
+        return []
+    builder = KeyMapBuilder(log, config)
+    return builder.update() if eager or builder.is_due else []
+
+
+def leaves_uncovered(log: TransactionLog, config: Config) -> int:
+    """How many live splits no key map covers."""
+    return KeyMapBuilder(log, config).uncovered

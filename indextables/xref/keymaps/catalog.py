@@ -18,6 +18,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
 
 from indextables.errors import CorruptFileError, IndexTablesError
@@ -83,8 +84,10 @@ def grouped(actions: Sequence[AddKeyMap]) -> tuple[list[Files], list[AddKeyMap]]
 class Catalog:
     """Opens the key maps of the tables of one store."""
 
-    def __init__(self, store: Store, most_bytes: int) -> None:
+    def __init__(self, store: Store, most_bytes: int, near: Store | None = None) -> None:
+        """``near`` reads what opens maps: the same store, perhaps behind the disk cache."""
         self.store = store
+        self._near = near or store
         OPEN.limit(most_bytes=most_bytes)
 
     def _key(self, action: AddKeyMap) -> Key:
@@ -99,13 +102,9 @@ class Catalog:
 
     def _read(self, action: AddKeyMap) -> KeyMap:
         def read(start: int, end: int) -> bytes:
-            return self.store.read_range(action.path, start, end)
+            return self._near.read_range(action.path, start, end)
 
-        try:
-            known = b64decode(action.opening, validate=True)
-        except ValueError:
-            known = b""
-        found = open_keymap(read, action.size, action.path, action.tail, known)
+        found = open_keymap(read, action.size, action.path, action.tail, _opening(action))
         told = (action.splits, action.digest, action.shard, action.shard_bits)
         if told != (found.splits, found.digest, found.shard.number, found.shard.bits):
             raise CorruptFileError(
@@ -134,6 +133,17 @@ class Catalog:
                 if future is not None:
                     future.cancel()
         return found
+
+
+def _opening(action: AddKeyMap) -> bytes:
+    """The end of a map as the log has it; nothing where it does not, or not as it should."""
+    if not action.opening:
+        return b""
+    try:
+        packed = b64decode(action.opening, validate=True)
+        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=action.tail)
+    except (ValueError, zstandard.ZstdError):
+        return b""
 
 
 PLACES: Fact[tuple[str, int], NDArray[np.int64]] = Fact()

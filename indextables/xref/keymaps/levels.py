@@ -5,8 +5,9 @@ level is the logarithm of the number of its splits to the base of the fan-out; a
 has as many maps as the fan-out they are joined into one, which belongs to a higher level. So a
 table of S splits has at most (fan-out - 1) * levels maps, every key is rewritten once a level, and
 adding ten splits to a million touches ten. A question costs a request for each map, so there is a
-limit to their number too: beyond it the smallest are joined, whatever their levels. A map larger
-than a file may be is cut into shards by hash, of which a question reads one.
+limit to their number too: beyond it the smallest are joined, up to one that is more than twice as
+large as all of them. A table that grows to a million splits writes every key about eight times. A
+map larger than a file may be is cut into shards by hash, of which a question reads one.
 
 Splits that are gone stay in a map as numbers that are not used. A map of which less than half is
 live is rewritten without them; one without any live split retires.
@@ -56,6 +57,16 @@ def next_step(runs: Sequence[Run], fan_out: int, most_maps: int) -> Step | None:
         if len(levels[level]) >= fan_out:
             return Step(tuple(levels[level]))
     if len(runs) > most_maps:
-        smallest = sorted(runs, key=lambda run: run.size)
-        return Step(tuple(smallest[: len(runs) - most_maps + max(1, most_maps // 2)]))
+        return Step(_smallest(runs))
     return None
+
+
+def _smallest(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The smallest maps, up to a gap in size, so that the joined one is not joined again soon."""
+    ordered = sorted(runs, key=lambda run: run.size)
+    total = ordered[0].size
+    for count in range(2, len(ordered)):
+        total += ordered[count - 1].size
+        if 2 * total <= ordered[count].size:
+            return tuple(ordered[:count])
+    return tuple(ordered)

@@ -34,6 +34,7 @@ from indextables.log.actions import AddKeyMap
 from indextables.log.read.view import SnapshotView
 from indextables.splits.format.keymap import BUCKET_BYTES, TAIL_BYTES, KeyMap
 from indextables.storage.base import Store
+from indextables.storage.diskcache import cached
 from indextables.storage.pool import in_order, submit, workers
 from indextables.xref.evaluate import (
     NOT_PRESENT,
@@ -46,7 +47,13 @@ from indextables.xref.evaluate import (
 )
 from indextables.xref.file import described_kind
 from indextables.xref.keymaps.catalog import Catalog, Files, grouped, places_of
-from indextables.xref.router import RouteReport, RouteResult, Wordings, XRefQueryRouter
+from indextables.xref.router import (
+    RouteReport,
+    RouteResult,
+    Wordings,
+    XRefQueryRouter,
+    patience_s,
+)
 
 Bools = NDArray[np.bool_]
 Said = dict[int, tuple[int, NDArray[np.uint32] | None, int] | None]
@@ -173,7 +180,8 @@ class KeyMapRouter:
     def __init__(self, store: Store, config: Config, catalog: Catalog | None = None) -> None:
         self.store = store
         self.config = config
-        self.catalog = catalog or Catalog(store, config["xref.cache.maxSize"])
+        most = config["xref.cache.maxSize"]
+        self.catalog = catalog or Catalog(store, most, cached(store, config))
         self._xrefs = XRefQueryRouter(store, config)
 
     def route(
@@ -229,7 +237,7 @@ class KeyMapRouter:
     # -- asking -----------------------------------------------------------------------------------
 
     def _opened(self, snapshot: SnapshotView, report: RouteReport) -> list[tuple[Files, KeyMap]]:
-        timeout = self.config["xref.query.timeoutMs"] / 1000
+        timeout = patience_s(self.config, report.before)
         groups, stray = grouped(snapshot.keymaps)
         opened = self.catalog.open_all([group.first for group in groups], timeout)
         maps = []
@@ -288,7 +296,7 @@ class KeyMapRouter:
         self, asked: Sequence[_Asked], report: RouteReport
     ) -> Iterator[tuple[_Asked, Answers]]:
         """What each map says; all are read at once."""
-        deadline = time.monotonic() + self.config["xref.query.timeoutMs"] / 1000
+        deadline = time.monotonic() + patience_s(self.config, report.before)
         coming = [submit(self._fetch, one) for one in asked]
         try:
             for one, future in zip(asked, coming, strict=True):
