@@ -77,7 +77,7 @@ def _has_keymaps(log: TransactionLog, config: Config) -> bool:
         return False
     if not log.snapshot().keymaps or not keeps_keys(config, log.store):
         return False
-    return leaves_uncovered(log, config) < least
+    return bool(leaves_uncovered(log, config) < least)
 
 
 def run_auto_index(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
