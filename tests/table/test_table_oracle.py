@@ -2,7 +2,8 @@
 
 DuckDB judges: like Spark it has three-valued logic, NaN equal to itself and above everything, equal
 zeros, and strings ordered by bytes. The table has nulls in every column, several splits and a
-partition column, so folding, pruning, index, codes, zones and residuals all take part.
+partition column, so folding, pruning, index, codes, zones and residuals all take part. All of it is
+asked once more of a table of which a tenth of the rows is deleted.
 """
 
 from __future__ import annotations
@@ -87,11 +88,18 @@ def tree(rng: random.Random, depth: int = 3) -> str:
     return joint.join(f"({tree(rng, depth - 1)})" for _ in range(rng.randrange(2, 4)))
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[indextables.Table, Any]:
+@pytest.fixture(scope="module", params=["whole", "with deletion vectors"])
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[indextables.Table, Any]:
     data = make_table(5)
     path = str(tmp_path_factory.mktemp("oracle") / "t")
     indextables.write(data, path, partition_by=["part"], rows_per_split=4_500)
+    if request.param != "whole":
+        gone = random.Random(6).sample(range(ROWS), ROWS // 10)
+        indextables.open(path).delete(f"row IN ({', '.join(map(str, gone))})")
+        assert indextables.open(path).snapshot.num_deleted.sum() == len(gone)
+        data = data.filter(pa.array(~np.isin(np.asarray(data["row"]), gone)))
     oracle = duckdb.connect()
     oracle.register("rows", data)
     return indextables.open(path), oracle
