@@ -1,4 +1,4 @@
-"""A large state of which no manifest is read before somebody asks for files.
+"""A large state of which no manifest is read until files are asked for.
 
 The manifests of a partitioned table hold its files sorted by partition, and the state says the
 least and greatest value in each. A query for one partition then needs one manifest of many. So the
