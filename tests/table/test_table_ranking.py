@@ -286,3 +286,27 @@ def test_nothing_found_and_empty_tables(tmp_path: Path) -> None:
     table.delete("true")
     assert indextables.open(path).search("a").num_rows == 0
     assert np.isfinite(table.search("a")["_score"][0].as_py())
+
+
+def test_rows_of_a_deletion_vector_do_not_count(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    data = pa.table(
+        {"id": range(40), "body": [f"word rare{i % 4} x{' y' * (i % 7)}" for i in range(40)]}
+    )
+    indextables.write(data, path, text=["body"], rows_per_split=20)
+    indextables.open(path).delete("id % 5 = 0")
+    table = indextables.open(path)
+    assert all(split.deletion_vector is not None for split in table.snapshot.files())
+    query = ast.Bool(should=(ast.Term("body", "word"), ast.Term("body", "rare1")))
+    statistics = gather(table, query).statistics
+    live = [row for row in data.to_pylist() if row["id"] % 5]
+    assert statistics.rows == len(live) == 32
+    assert statistics.tokens["body"] == sum(len(row["body"].split()) for row in live)
+    assert statistics.rows_with["body", "rare1"] == sum("rare1" in row["body"] for row in live)
+    found = table.search("word OR rare1", columns=["id"], limit=100)
+    again = str(tmp_path / "u")
+    indextables.write(pa.Table.from_pylist(live), again, text=["body"])
+    plain = indextables.open(again).search("word OR rare1", columns=["id"], limit=100)
+    scores = dict(zip(plain["id"].to_pylist(), plain["_score"].to_pylist(), strict=True))
+    got = dict(zip(found["id"].to_pylist(), found["_score"].to_pylist(), strict=True))
+    assert got == pytest.approx(scores, rel=CLOSE)
