@@ -342,6 +342,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("azure.*", "str", None, "accountName, accountKey, connectionString, ..."),
     _s("gcs.*", "str", None, "project, token, endpoint."),
     _s("spark.shim.enabled", "bool", True, "Compile the in-driver planner bridge at registration."),
+    _s("spark.workers.check", "bool", True, "Find out at registration whether Spark's Python workers have this package, in this version."),
 )
 # fmt: on
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _NAMES = ("register", "read", "write", "last_plan")
+_WORKERS = ("WorkerReport", "check_workers")
 
 
 def __getattr__(name: str) -> Any:
@@ -12,7 +13,11 @@ def __getattr__(name: str) -> Any:
         from indextables.spark.driver import session
 
         return getattr(session, name)
+    if name in _WORKERS:
+        from indextables.spark.driver import workers
+
+        return getattr(workers, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["last_plan", "read", "register", "write"]
+__all__ = ["WorkerReport", "check_workers", "last_plan", "read", "register", "write"]

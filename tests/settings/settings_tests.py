@@ -198,4 +198,5 @@ TESTS = {
     "azure.*": OPTIONS + "test_resolving_twice_changes_nothing",
     "gcs.*": OPTIONS + "test_resolving_twice_changes_nothing",
     "spark.shim.enabled": "spark/test_spark_session.py::test_the_setting_switches_the_planner_off",
+    "spark.workers.check": "spark/test_spark_workers.py::test_the_setting_asks_nobody",
 }

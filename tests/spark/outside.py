@@ -88,6 +88,7 @@ def everything(spark: Any, folder: str) -> dict[str, Any]:
     table.createOrReplaceTempView("v")
     query = "select id, (select count(*) from v) n from v where id = 3"
     found["view"] = [tuple(r) for r in spark.sql(query).collect()]
+    found["workers"] = it.check_workers(spark).problems
     if layer == 2:
         plan = it.last_plan(spark)
         query = "select count(*) from v where m TEXTSEARCH 'w3'"

@@ -46,6 +46,7 @@ def check(found: dict[str, Any]) -> None:
     assert found["view"] == [[3, 200]]
     assert found["plain"] == [1, 200]
     assert found["layer"] == 2
+    assert found["workers"] == []
     assert found["search"] == found["function"] == found["where"]
     assert found["sums"] == 2
     assert found["distinct"] == 2

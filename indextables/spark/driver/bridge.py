@@ -32,6 +32,7 @@ from indextables.spark.driver.opened import GoneError, Opened, OpenScans
 from indextables.spark.driver.quick import as_stream, quick_answer
 from indextables.spark.driver.scan import Request
 from indextables.spark.driver.tables import SHARED
+from indextables.spark.driver.workers import Watch
 from indextables.spark.tasks.grouped import Aggregation
 from indextables.splits.read.partials import group_states
 from indextables.table.execute import SCORE
@@ -57,6 +58,7 @@ class Bridge:
         self.sessions: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self.crossings: Counter[str] = Counter()
         self.opened = OpenScans(parallelism)
+        self.workers = Watch()
         self._run_command = run_command
 
     # -- the three calls Java makes -------------------------------------------------------------
@@ -206,6 +208,7 @@ class Bridge:
             return NOTHING + head
         rows = quick_answer(reader, reader.access.config)
         if rows is None:
+            self.workers.require()
             return OK + head + packed(reader, reader.output)
         return ROWS + head + as_stream(rows) if rows else NOTHING + head
 
@@ -217,6 +220,7 @@ class Bridge:
     def _distribution(self, body: Mapping[str, Any]) -> dict[str, Any]:
         from indextables.spark.driver.distributing import distribution
 
+        self.workers.require()
         return distribution(Request(body).access, body["partitionColumns"])
 
     # -- SQL ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any
 
 from indextables import errors
 from indextables.errors import ConfigError, IndexTablesError
+from indextables.spark.driver.workers import SparkWorkerError, cure
 
 _OURS = re.compile(r"^(?:.*?: )?(?:[\w.]+\.)?(\w+Error): (ITX-\d{4}) (.+)$", re.MULTILINE)
 _MISSING = re.compile(r"No module named '?(indextables[\w.]*)'?")
@@ -23,12 +24,6 @@ _UNKNOWN = re.compile(
     r"\[CATALOG_NOT_FOUND\] The catalog `indextables`|for direct query on files: indextables\b"
 )
 _END = re.compile(r"^(\s*at [\w.$]+|\s*$|Driver stacktrace:|Traceback |Caused by: |SQLSTATE: )")
-
-
-class SparkWorkerError(IndexTablesError):
-    """Spark's Python workers cannot run our tasks."""
-
-    code = "ITX-6001"
 
 
 @contextmanager
@@ -49,11 +44,10 @@ def explained(text: str) -> IndexTablesError | None:
     """The error of ours that a message of Spark carries."""
     missing = _MISSING.search(text)
     if missing is not None:
-        return SparkWorkerError(
-            f"Spark's Python workers cannot import {missing[1]}",
-            hint="Install indextables, of the same version, for the Python that spark.pyspark."
-            "python names on every node, or send it along with spark.archives or --py-files",
-        )
+        told = f"Spark's Python workers cannot import {missing[1]}"
+        if missing[1].startswith("indextables.native"):
+            told += ": their indextables was built for another platform or another Python"
+        return SparkWorkerError(told, hint=cure())
     if _UNKNOWN.search(text):
         return ConfigError(
             "indextables is not registered in this Spark session",

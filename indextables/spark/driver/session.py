@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from indextables.config import PREFIX
+from indextables.config import PREFIX, Config
 from indextables.errors import ConfigError, TableNotFoundError, did_you_mean
 from indextables.log.actions import AddFile, CommitInfo
 from indextables.log.commit.transaction import CommitResult
@@ -27,6 +27,7 @@ from indextables.spark.driver.failing import told_plainly
 from indextables.spark.driver.request import Access, access, session_settings
 from indextables.spark.driver.shim import install, jvm_of, session_key
 from indextables.spark.driver.tables import SHARED
+from indextables.spark.driver.workers import Watch
 from indextables.spark.driver.writerpatch import active, patch_writers
 from indextables.spark.sql import functions as sqlfunctions
 from indextables.spark.sql import rewrite as sqltext
@@ -48,16 +49,16 @@ def register(spark: Any, *, shim: bool | None = None) -> int:
     sqlfunctions.register(spark)
     if not is_connect(spark):
         patch_writers()
-    wanted = _is_wanted(spark) if shim is None else shim
+    wanted = _config(spark)["spark.shim.enabled"] if shim is None else shim
     bridge = _install(spark) if wanted else None
     _bridges[spark] = bridge
+    if not is_connect(spark) and _config(spark)["spark.workers.check"]:
+        (Watch() if bridge is None else bridge.workers).start(spark)
     return 1 if bridge is None else 2
 
 
-def _is_wanted(spark: Any) -> bool:
-    from indextables.config import Config
-
-    return bool(Config.of(session_settings(spark))["spark.shim.enabled"])
+def _config(spark: Any) -> Config:
+    return Config.of(session_settings(spark))
 
 
 def _register_sources(spark: Any) -> None:

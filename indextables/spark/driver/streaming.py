@@ -42,6 +42,7 @@ from indextables.spark.driver.request import Access
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.driver.writing import Written, adds_of, decided, sweep, task_label
 from indextables.spark.tasks.reading import TaskPartition, TaskReader
+from indextables.spark.tasks.stamped import Stamped
 from indextables.spark.tasks.worker import settled_worker
 from indextables.splits.read.source import SplitRef
 from indextables.table.order import WriteOrder
@@ -163,7 +164,7 @@ def _takes_rows(action: AddFile | RemoveFile) -> bool:
     return action.data_change and (isinstance(action, RemoveFile) or action.narrows)
 
 
-class StreamWriter(StreamArrowWriter):  # type: ignore[misc]
+class StreamWriter(Stamped, StreamArrowWriter):  # type: ignore[misc]
     """Writes micro-batches, each at most once."""
 
     def __init__(self, order: WriteOrder) -> None:

@@ -23,6 +23,7 @@ from indextables.expr.connector import from_connector
 from indextables.log.actions import AddFile
 from indextables.log.read.pinned import refuse_write
 from indextables.spark.driver.request import Access
+from indextables.spark.tasks.stamped import Stamped
 from indextables.spark.tasks.worker import settled_worker
 from indextables.table.order import WriteOrder
 from indextables.table.write_options import indexing_options
@@ -129,7 +130,7 @@ def sweep(order: WriteOrder, messages: list[Any]) -> None:
         order.discard(adds_of(messages))
 
 
-class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
+class BatchWriter(Stamped, DataSourceArrowWriter):  # type: ignore[misc]
     """One batch write."""
 
     def __init__(self, order: WriteOrder) -> None:

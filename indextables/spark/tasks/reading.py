@@ -19,6 +19,7 @@ from indextables.spark.compat import arrow_schema
 from indextables.spark.driver.request import Access
 from indextables.spark.driver.tables import worker_store
 from indextables.spark.tasks.grouped import Aggregation
+from indextables.spark.tasks.stamped import Stamped
 from indextables.spark.tasks.worker import settled_worker
 from indextables.splits.read.aggregate import gathered
 from indextables.table.execute import SCORE
@@ -35,7 +36,7 @@ class TaskPartition(InputPartition):  # type: ignore[misc]
         self.known = known
 
 
-class TaskReader(DataSourceReader):  # type: ignore[misc]
+class TaskReader(Stamped, DataSourceReader):  # type: ignore[misc]
     """Reads tasks; travels to the workers without them."""
 
     def __init__(
