@@ -7,14 +7,17 @@ What Cython would put into each of them for typed memoryviews is compiled once, 
 ``INDEXTABLES_SANITIZE=address`` compiles for AddressSanitizer (see ``tests/sanitize.sh``).
 """
 
+import json
 import multiprocessing
 import os
 import shutil
 import sys
 from pathlib import Path
 
+import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
@@ -96,8 +99,58 @@ class BuildNative(build_ext):
             shutil.copy2(stub, target / "indextables" / "native" / stub.name)
 
 
+class WheelWithParts(bdist_wheel):
+    """A wheel that lists its parts as PEP 770 wants it, in ``.dist-info/sboms``."""
+
+    def write_wheelfile(self, wheelfile_base: str, *args: object, **kwargs: object) -> None:
+        super().write_wheelfile(wheelfile_base, *args, **kwargs)
+        folder = Path(wheelfile_base) / "sboms"
+        folder.mkdir(exist_ok=True)
+        parts = json.dumps(self.parts(), indent=1, sort_keys=True)
+        (folder / "indextables.cdx.json").write_text(parts + "\n")
+
+    def parts(self) -> dict[str, object]:
+        """The package, what is compiled into it, and what it requires at run time."""
+        meta = self.distribution.metadata
+        me = f"pkg:pypi/{meta.get_name()}@{meta.get_version()}"
+        compiled = f"pkg:pypi/cython@{Cython.__version__}"
+        license_of = [{"license": {"id": "Apache-2.0"}}]
+        components: list[dict[str, object]] = [
+            {
+                "type": "library",
+                "name": "cython",
+                "version": Cython.__version__,
+                "purl": compiled,
+                "bom-ref": compiled,
+                "licenses": license_of,
+                "description": "its utility code is compiled into indextables.native",
+            }
+        ]
+        components += [
+            {
+                "type": "library",
+                "name": str(text).split(";")[0].strip(),
+                "bom-ref": f"requires {text}",
+                "scope": "required",
+                "description": "installed beside the package, not part of it",
+            }
+            for text in self.distribution.install_requires
+        ]
+        package = {"type": "library", "name": meta.get_name(), "version": meta.get_version()}
+        return {
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.6",
+            "version": 1,
+            "metadata": {
+                "component": {**package, "purl": me, "bom-ref": me, "licenses": license_of}
+            },
+            "components": components,
+            "dependencies": [{"ref": me, "dependsOn": [str(c["bom-ref"]) for c in components]}],
+        }
+
+
 setup(
-    cmdclass={"build_ext": BuildNative},
+    cmdclass={"build_ext": BuildNative, "bdist_wheel": WheelWithParts},
     ext_modules=cythonize(
         extensions(),
         include_path=[header_tree()],

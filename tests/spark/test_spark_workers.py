@@ -122,7 +122,7 @@ import sys, warnings
 from pyspark.sql import SparkSession
 import indextables
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-spark = spark.config(sys.argv[2], sys.argv[3]).getOrCreate()
+spark = spark.getOrCreate()
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     layer = indextables.register(spark)
@@ -135,20 +135,24 @@ except Exception as error:
 """
 
 
-@pytest.mark.parametrize("checked", [True, False])
-def test_the_trap_of_a_virtualenv_that_is_not_active(tmp_path: Path, checked: bool) -> None:
+def test_the_setting_asks_nobody(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(Watch, "start", lambda _, session: asked.append(session))
+    for wanted in ("true", "false"):
+        other = spark.newSession()
+        other.conf.set("spark.indextables.spark.workers.check", wanted)
+        assert it.register(other) == 2
+    assert len(asked) == 1
+
+
+def test_the_trap_of_a_virtualenv_that_is_not_active(tmp_path: Path) -> None:
     """``venv/bin/python app.py`` alone leaves workers with the first ``python3`` of the path."""
     python(tmp_path, f'exec "{sys.executable}" -S "$@"')
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
     env |= {"PATH": f"{tmp_path}:{env['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
-    setting = ("spark.indextables.spark.workers.check", str(checked).lower())
-    command = [sys.executable, "-c", TRAP, str(tmp_path / "t"), *setting]
+    command = [sys.executable, "-c", TRAP, str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     lines = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     assert lines["LAYER"] == "2", done.stderr[-3000:]
-    assert "REFUSED" in lines
-    if checked:
-        assert f"PYSPARK_PYTHON={sys.executable}" in lines["WARNED"]
-        assert "ITX-6001" in lines["REFUSED"]
-    else:
-        assert lines["WARNED"] == "[]"
+    assert f"PYSPARK_PYTHON={sys.executable}" in lines["WARNED"]
+    assert "ITX-6001" in lines["REFUSED"]
