@@ -9,9 +9,11 @@ NATIVE := $(VENV)/.native
 PEERS  := $(VENV)/.peers
 N      ?= 20000
 MINUTES ?= 5
+MINORS ?=
+PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format build test-spark test-rest oracle torture bench bench-check bench-short docs clean
+.PHONY: help demo test lint types format build test-spark test-rest test-minors test-matrix wheel oracle torture bench bench-check bench-short docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -55,13 +57,24 @@ lint: $(NATIVE) $(STAMP) ## ruff, cython-lint, mypy --strict
 
 test: lint $(PEERS) ## lint, types, every test, every benchmark on small data
 	@echo "== tests, two runs side by side; each prints when it is done (ten to fifteen minutes)"
-	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-rest test-spark bench-short
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target test-rest test-spark test-minors bench-short
 
 test-spark: $(NATIVE) $(STAMP)
 	$(BIN)/python -m pytest tests/spark
 
 test-rest: $(NATIVE) $(STAMP)
 	$(BIN)/python -m pytest tests --ignore tests/spark
+
+test-minors: $(NATIVE) $(STAMP) ## a short proof on every other minor of Spark
+	$(BIN)/python tools/matrix.py --smoke
+
+test-matrix: $(NATIVE) $(STAMP) ## the Spark tests on every minor of Spark (MINORS="4.0 4.2"), docs/compatibility.md
+	$(BIN)/python tools/matrix.py $(MINORS)
+
+wheel: $(TOOLS) ## wheels for PYTHONS, repaired, and tried in an empty virtualenv without a compiler
+	@$(BIN)/python tests/requirements.py release > $(VENV)/requirements-release.txt
+	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-release.txt
+	$(BIN)/python tools/wheels.py $(PYTHONS)
 
 oracle: $(NATIVE) $(STAMP) ## pruned rows against all rows, N random pairs
 	$(BIN)/python tests/planner/run_oracle.py $(N)
@@ -90,5 +103,5 @@ docs: $(STAMP) ## the documentation as a site in site/
 	@echo "open site/index.html"
 
 clean: ## remove everything that a build made
-	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venvs build dist wheelhouse site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name '*.so' -path '*/native/*' -delete

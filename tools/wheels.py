@@ -1,8 +1,8 @@
 """Build wheels, repair them, and prove that they install where there is no compiler.
 
 ``wheels.py PYTHON...`` does for each interpreter what the release workflow does with cibuildwheel
-in its containers: builds a wheel, lets auditwheel find the oldest Linux it runs on, installs it into
-an empty virtualenv in which a C compiler cannot be found and sources are refused, and runs
+in its containers: builds a wheel, lets auditwheel find the oldest Linux it runs on, installs it
+into an empty virtualenv in which a C compiler cannot be found and sources are refused, and runs
 ``examples/first_answer.py`` there, from another folder. ``--spark VERSION`` installs PySpark too.
 Prints one line for each interpreter with the tag and the seconds from ``pip install`` to the first
 answer; fails if any step does.

@@ -54,7 +54,9 @@ def _questions(spark: Any, path: str) -> Iterator[tuple[str, Callable[[], Any], 
     yield "a text search", lambda: spark.sql(search).collect()[0][0], 5
     if str(spark.sparkContext.master).startswith("local"):
         reader = spark.read.format("indextables").option("read.driver.maxSplits", 0)
-        yield "rows of tasks", lambda: _ids(reader.load(path).filter("id > 16")), [17, 18, 19]
+        tasks = reader.load(path).filter("id > 16")
+        yield "rows of tasks", lambda: _ids(tasks), [17, 18, 19]
+        yield "rows without columns", lambda: len(tasks.selectExpr("1 one").collect()), 3
 
 
 def _ids(frame: Any) -> list[int]:

@@ -50,7 +50,7 @@ public class IndexTableScanBuilder extends FilterEdge implements SupportsPushDow
 
     public void pruneColumns(StructType required) {
         if (!aggregated) {
-            schema = required;
+            schema = readable(required);
         }
     }
 

@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.datasources.NoopCache$;
 import org.apache.spark.sql.execution.datasources.PartitionSpec;
 import org.apache.spark.sql.execution.datasources.PartitionSpec$;
 import org.apache.spark.sql.execution.datasources.v2.FileScanBuilder;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Map$;
@@ -16,8 +17,26 @@ import scala.collection.mutable.ListBuffer;
 /** Spark 4.0 hands whole filters to scans of files only, so ours is one, of no files. */
 abstract class FilterEdge extends FileScanBuilder
     implements SupportsPushDownLimit, SupportsPushDownAggregates {
+    private final StructType whole;
+
     FilterEdge(StructType schema) {
         super(session(), noFiles(), schema);
+        whole = schema;
+    }
+
+    /** Rows without columns get lost between Python and Spark 4.0, so a small one is read along. */
+    StructType readable(StructType required) {
+        if (required.length() > 0 || whole.length() == 0) {
+            return required;
+        }
+        StructField least = whole.fields()[0];
+        for (int i = 1; i < whole.length(); i++) {
+            StructField other = whole.fields()[i];
+            if (other.dataType().defaultSize() < least.dataType().defaultSize()) {
+                least = other;
+            }
+        }
+        return new StructType(new StructField[] {least});
     }
 
     private static SparkSession session() {

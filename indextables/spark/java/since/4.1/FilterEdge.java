@@ -13,4 +13,9 @@ abstract class FilterEdge
         SupportsPushDownLimit,
         SupportsPushDownAggregates {
     FilterEdge(StructType schema) {}
+
+    /** Rows without columns are counted as they are. */
+    StructType readable(StructType required) {
+        return required;
+    }
 }
