@@ -75,7 +75,7 @@ DIFFERENCES = (
         (4, 2),
         "Spark says where a batch starts and how large it may be. Before, a source has "
         "to remember where the last batch ended: maxFilesPerTrigger holds for all batches but the "
-        "first one after a restart.",
+        "first one of each run.",
         "compat.ReadMaxFiles and its kind; streaming.StreamReader",
     ),
     Difference(
