@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from indextables.errors import ConfigError
+
 if TYPE_CHECKING:
     from indextables.log.commit.transaction import CommitResult
     from indextables.table import Table
@@ -74,11 +76,11 @@ def write(
     if hasattr(data, "sparkSession") and hasattr(data, "write"):
         from indextables.spark import write as write_dataframe
 
-        result: CommitResult = write_dataframe(data, os.fspath(path), **settings)
+        result: CommitResult = write_dataframe(data, _text(path), **settings)
         return result
     from indextables.table import write_table
 
-    return write_table(data, os.fspath(path), **settings)
+    return write_table(data, _text(path), **settings)
 
 
 def open(
@@ -92,8 +94,19 @@ def open(
     """The table at ``path``, now or as it was at a version or moment; no Spark needed."""
     from indextables.table import open_table
 
-    where = os.fspath(path)
+    where = _text(path)
     return open_table(where, version, timestamp, storage_options=storage_options, options=options)
+
+
+def _text(path: Path) -> str:
+    """A path as text."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(text, str):
+        raise ConfigError(
+            f"a path is text or a pathlib.Path, not {type(path).__name__}",
+            hint="Decode bytes with os.fsdecode first",
+        )
+    return text
 
 
 def scan_polars(
@@ -141,7 +154,7 @@ def read(
 
     return run(
         spark,
-        os.fspath(path),
+        _text(path),
         where=where,
         columns=columns,
         version=version,

@@ -16,7 +16,9 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-RUNTIME = ("spark", "s3", "gcs", "azure", "metrics")
+RUNTIME = (
+    "spark", "s3", "gcs", "azure", "metrics", "pandas", "polars", "duckdb", "mcp", "sigma",
+)  # fmt: skip
 ENTAILED = {
     "py4j": "pyspark",
     "botocore": "s3fs",

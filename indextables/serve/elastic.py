@@ -98,7 +98,7 @@ def _body(data: bytes) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ElasticError(f"the body is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ElasticError("the body is not an object")

@@ -76,6 +76,7 @@ class Ingest:
         *,
         seconds: float = 1.0,
         is_over: Callable[[], bool] = lambda: False,
+        wait: Callable[[float], None] = time.sleep,
     ) -> Iterator[IngestResult]:
         """Commit what is added to the files, until ``is_over``; one result for each commit."""
         while True:
@@ -87,7 +88,7 @@ class Ingest:
             if is_over():
                 return
             if not brought:
-                time.sleep(seconds)
+                wait(seconds)
 
     def _added(self, path: str, how: FileFormat) -> IngestResult | None:
         """Commit the next lines of one file; ``None`` where there are none."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +97,12 @@ def _parsed(table: Table, request: Request) -> tuple[ast.Query, list[str]]:
         return parse_query(request.query, default_fields=fields, **known), fields
     if isinstance(request.query, Mapping):
         return parse_elastic(request.query, default_fields=fields, **known), fields
-    return request.query, fields
+    if isinstance(request.query, get_args(ast.Query)):
+        return request.query, fields
+    raise PlanningError(
+        f"a search cannot be a {type(request.query).__name__}",
+        hint="Give a search string, or a query of Elasticsearch as a dict",
+    )
 
 
 def search_predicate(table: Table, query: str | Mapping[str, Any]) -> TextMatch:

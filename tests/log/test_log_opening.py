@@ -95,6 +95,7 @@ def test_versions_after_a_checkpoint_come_with_it(server: CountingS3, store: Sto
 
 
 def test_a_log_longer_than_a_page_starts_from_its_hint(server: CountingS3, store: Store) -> None:
+    store.page = PAGE  # type: ignore[attr-defined]
     log = made(store, 3 * PAGE, state__format="json")
     log.checkpoint()
     append(log, "last")

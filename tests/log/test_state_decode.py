@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indextables.errors import CorruptFileError, UnsafePathError
-from indextables.log.actions import AddFile
+from indextables.log.actions import AddFile, DeletionVector
 from indextables.log.checkpoint.avro_file import Container, entry_program, read_records
 from indextables.log.checkpoint.avro_schema import FILE_ENTRY, STATE_MANIFEST, compile_entries
 from indextables.log.checkpoint.entries import read_entries
@@ -44,6 +44,7 @@ texts = st.one_of(
     st.dates().map(str),
     st.sampled_from(["", "0", "00", "a", "b", "007", "1" * 40, "é0é", "-"]),
 )
+VECTORS = [DeletionVector.inline(b"\0" * n, n).text for n in (4, 34)]
 longs = st.integers(-(2**62), 2**62)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "string": texts,
@@ -102,6 +103,8 @@ def files(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]], str, i
     row = {f["name"]: values_of(f["type"]) for f in schema["fields"]}
     row["path"] = paths
     row["size"] = st.integers(0, 2**62)
+    if "deletionVector" in row:
+        row["deletionVector"] = st.none() | st.sampled_from(VECTORS)
     rows = draw(st.lists(st.fixed_dictionaries(row), max_size=12))
     return schema, rows, draw(st.sampled_from(CODECS)), draw(st.sampled_from([1, 200, 1 << 20]))
 

@@ -36,7 +36,8 @@ DATA = pa.table(
 
 def outcome(verb: Callable[[], Any]) -> Any:
     try:
-        return verb()
+        found = verb()
+        return found if isinstance(found, int) else str(found)
     except IndexTablesError as error:
         return {"error": type(error).__name__, "text": str(error)}
     except Exception as error:
@@ -55,10 +56,12 @@ def main() -> None:
     before = sorted(str(p) for p in folder.rglob("*") if p.is_file())
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     table = indextables.open(path, options=options)
+    always = {**options, "spark.indextables.deletionVector.maxShare": 0}
+    rewriting = indextables.open(path, options=always)
     found = {
         "written": outcome(lambda: indextables.write(DATA, path, options=options)),
-        "searched": outcome(lambda: table.count("msg indexquery 'abc*'")),
-        "merged": outcome(lambda: table.delete("id > 3000")),
+        "searched": outcome(lambda: table.count("msg indexquery 'abcdefgh~1'")),
+        "merged": outcome(lambda: rewriting.delete("id > 3000")),
     }
     forget_readers()
     after = sorted(str(p) for p in folder.rglob("*") if p.is_file())

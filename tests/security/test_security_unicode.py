@@ -115,7 +115,7 @@ def test_paths(tmp_path: Path, table: Any) -> None:
         f"{tmp_path}/\udcff",
         f"{tmp_path}/a\0b",
         b"/tmp/\xff",
-        tmp_path,
+        5,
     ):
         refused(ConfigError, lambda path=path: indextables.open(path))
         refused(ConfigError, lambda path=path: indextables.write(ROWS, path))

@@ -62,6 +62,10 @@ class VanishedError(ObjectNotFoundError):
     """A listed file is gone: it was cleaned away meanwhile; list again."""
 
 
+class LostCheckpointError(VanishedError):
+    """A listed checkpoint is gone, and nothing else of the log reaches as far."""
+
+
 class Start(NamedTuple):
     """A snapshot to apply versions on, or the very beginning."""
 
@@ -130,7 +134,8 @@ def load_snapshot(
             pass
         except VanishedError as gone:
             logger.info("%s was cleaned away while reading, listing again (%d)", gone, attempt)
-            if list_log(store, listing.since) == listing:
+            lost = isinstance(gone, LostCheckpointError)
+            if lost and list_log(store, listing.since) == listing:
                 raise _incomplete(gone, version, listing, store) from gone
         except CorruptFileError:
             if list_log(store, listing.since) == listing:
@@ -242,7 +247,7 @@ def _lost(error: IndexTablesError, version: int) -> IndexTablesError:
     """The error of a checkpoint that nothing replaces; one that is gone has to be listed again."""
     if isinstance(error, CorruptFileError):
         return error
-    return VanishedError("a checkpoint was cleaned away", path=error.path, version=version)
+    return LostCheckpointError("a checkpoint was cleaned away", path=error.path, version=version)
 
 
 def _incomplete(
