@@ -255,7 +255,7 @@ def test_column_index_in_batch_size(indexed: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("block", [4 << 10, 64 << 10])
 def test_cache_disk_block_size(tmp_path: Path, block: int) -> None:
-    """``cache.disk.blockSize``: ranges of half a block or more are fetched in blocks of that size."""
+    """``cache.disk.blockSize``: ranges that are not short are cut into such blocks."""
     inner = Far(memory())
     inner.put("a.split", bytes(200_000))
     config = settings(cache__disk__path=str(tmp_path), cache__disk__blockSize=block)
