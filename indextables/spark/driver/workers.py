@@ -7,7 +7,7 @@ not activated. Found out late, that is a ``ModuleNotFoundError`` deep in a log.
 
 On a local session the workers are processes of this machine with this environment, so asking their
 Python directly is exact, and it is asked only where it is not plainly our own. On a cluster a job
-of one task asks, in the background: nobody waits for executors at registration. Whatever is found
+of one task asks, in the background: registration does not wait for executors. Whatever is found
 is warned of once, and a plan that needs workers is refused with the same words.
 """
 
