@@ -9,6 +9,7 @@ twenty times, which is the memory of 10,000 without the hours of building.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from indextables.config import Config
 from indextables.expr.bind import bind
 from indextables.expr.keys import KeyCollector, distinct
 from indextables.log.actions import AddXRef
+from indextables.log.read.facts import Facts
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.native import BinaryFuse8, FilterSet, hash_term, hash_terms
 from indextables.splits.read.reader import SplitReader
@@ -59,7 +61,8 @@ class World:
         self.paths = [f"day=2026-01-{i % 28 + 1:02d}/part-{i:05d}.split" for i in range(SPLITS)]
         places = {path: i for i, path in enumerate(self.paths)}
         cache = new_cache(8 << 30)
-        store: Any = SimpleNamespace(identity="bench")
+        near = SimpleNamespace(remote=False)
+        store: Any = SimpleNamespace(identity="bench", capabilities=near)
         self.router = XRefQueryRouter(store, Config(), cache)
         actions = []
         self.loaded = []
@@ -68,15 +71,24 @@ class World:
             filters = FilterSet([built[(start + i) % DISTINCT] for i in range(len(mine))])
             numbers = np.zeros(len(mine), np.int32)
             name = f"_xrefsplits/aaaa/xref-{start}.split"
-            loaded = LoadedXRef(name, mine, filters, numbers, ((MAPPING, SCHEMA),), "xxh64", 0)
+            loaded = LoadedXRef(
+                name,
+                mine,
+                filters,
+                numbers,
+                ((MAPPING, SCHEMA),),
+                "xxh64",
+                0,
+                np.zeros((len(mine), 2), np.int64),
+            )
             action = AddXRef(name, f"xref-{start}", mine, len(mine), 1)
-            cache.get(("bench", name, 1), lambda x=loaded: x)
+            cache.load(("bench", name, 1), lambda x=loaded: x)
             self.loaded.append(loaded)
             actions.append(action)
         self.snapshot: Any = SimpleNamespace(
             num_files=SPLITS,
             xrefs=actions,
-            derived={},
+            facts=Facts(),
             indices_of=lambda paths: np.array([places[p] for p in paths], np.int64),
         )
 
@@ -185,6 +197,32 @@ def test_build_from_stored_filters(real: Any, report: Report) -> None:
 
     ours, peer = race(stored, reread, 3)
     report(f"build over {REAL_SPLITS} splits x 50k keys", ours, peer, "terms again", goal=0.2)
+
+
+BUILDS = (100, 500, 1_000, 2_000)
+
+
+def test_build_grows_with_the_splits(real: Any, report: Report, series: Any) -> None:
+    """Builds over 100 to 2,000 splits: no dearer for a split than the smallest one.
+
+    The splits of the table are gathered again and again under other names, each with its reads.
+    """
+    log = real.log
+    adds = list(log.snapshot().files())
+
+    def build(count: int) -> int:
+        sources = []
+        for number in range(count):
+            found = source_filter(log.store, adds[number % len(adds)], log.config, "fuse8")
+            sources.append(replace(found, path=f"part-{number}.split"))
+        return len(write_xref("bench", log.table_id, sources).data)
+
+    least = None
+    for count in BUILDS:
+        took = timed(lambda n=count: build(n), 3)
+        least = took / count if least is None else least
+        series("xref build", "ours", count, took)
+        report(f"build over {count} splits", took, least * count, "100 splits", goal=1.5)
 
 
 def test_bytes_per_key(real: Any, report: Report) -> None:
