@@ -114,32 +114,35 @@ def _holds(value: Any, op: str, other: Any) -> bool:
     return tests[op]
 
 
-def test_one_partition_of_many_decodes_one_manifest(tmp_path: Path, decoded: list[str]) -> None:
-    """21,000 splits in 21 manifests; nothing is set for the test but the size of a manifest."""
+@pytest.mark.parametrize("each", [1_000, pytest.param(50_000, marks=pytest.mark.slow)])
+def test_one_partition_of_many_decodes_one_manifest(
+    tmp_path: Path, decoded: list[str], each: int
+) -> None:
+    """21 manifests; nothing is set for the test but their size. The long form has 1M splits."""
     path = str(tmp_path / "t")
     schema = pa.schema([("day", pa.string()), ("v", pa.int64())])
-    options = {**SMALL, "spark.indextables.state.entriesPerManifest": "1000"}
+    options = {**SMALL, "spark.indextables.state.entriesPerManifest": str(each)}
     TransactionLog.create(path, schema, partition_columns=["day"])
     log = cold(path, **options)
     days = [f"d{i:02d}" for i in range(21)]
-    adds = [
-        AddFile(
-            f"day={d}/part-{i}.split", {"day": d}, 10, 1, num_records=1, has_footer_offsets=True
-        )
-        for d in days
-        for i in range(1000)
-    ]
-    log.commit(Transaction(None, "WRITE", actions=adds))
+    for d in days:
+        adds = [
+            AddFile(
+                f"day={d}/part-{i}.split", {"day": d}, 10, 1, num_records=1, has_footer_offsets=True
+            )
+            for i in range(each)
+        ]
+        log.commit(Transaction(None, "WRITE", actions=adds))
     log.checkpoint()
     log = cold(path, **options)
     decoded.clear()
     plan = Planner(log).plan("day = 'd07'")
-    assert len(plan) == 1000
+    assert len(plan) == each
     assert len(decoded) == 1
     assert "from 1 of 21 manifests, 1 read" in plan.explain()
     again = Planner(log).plan("day = 'd07' AND v = 3")
-    assert (len(again), len(decoded)) == (1000, 1), "what was read is kept"
-    assert log.snapshot().num_files == 21_000
+    assert (len(again), len(decoded)) == (each, 1), "what was read is kept"
+    assert log.snapshot().num_files == 21 * each
     assert len(decoded) == 1 + 21
 
 
