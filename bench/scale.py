@@ -41,11 +41,14 @@ from indextables.native import BinaryFuse8, hash_term
 from indextables.splits.read.reader import forget_readers
 from indextables.storage.base import open_store
 from indextables.storage.ranges import coalesce
-from indextables.storage.testing import Call, RecordingStore
 from indextables.table.table import Table
 from indextables.xref.cache import new_cache
 from indextables.xref.file import SourceFilter, write_xref
 from indextables.xref.router import XRefQueryRouter
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from store_doubles import Call, RecordingStore
 
 LATENCY_S = 0.030
 GAP = 512 << 10

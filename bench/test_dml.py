@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,10 @@ from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.maintenance import delete_rows
 from indextables.storage.base import open_store
-from indextables.storage.testing import RecordingStore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from store_doubles import RecordingStore
 
 Report = Callable[..., Any]
 OPTIONS = {"spark.indextables.xref.autoIndex.enabled": "false"}

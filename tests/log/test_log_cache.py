@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from log_helpers import append, config, names, new_table, reopen
+from store_doubles import RecordingStore
 
 from indextables.log.log import TransactionLog
 from indextables.log.read import cache as caching
 from indextables.log.read.cache import LogCache, Timed, snapshot_ttl_s, version_ttl_s
 from indextables.log.read.versions import LOG_DIR
-from indextables.storage.testing import RecordingStore
 
 
 class Clock:

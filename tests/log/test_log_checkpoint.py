@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from log_helpers import append, config, names, new_table, remove, reopen, run, split
+from store_doubles import RecordingStore, WrappedStore
 
 from indextables.errors import CorruptFileError, TransientStorageError
 from indextables.log.actions import Protocol
@@ -21,7 +22,6 @@ from indextables.log.read.versions import (
     state_dir,
     version_path,
 )
-from indextables.storage.testing import RecordingStore, WrappedStore
 
 FORMATS = ["avro", "json", "parts"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from log_helpers import append, config, names, new_table, reopen
+from store_doubles import RecordingStore, WrappedStore
 
 from indextables.config import Config
 from indextables.errors import TransientStorageError
@@ -22,7 +23,6 @@ from indextables.log.read.versions import (
 from indextables.log.retention.cleanup import plan_cleanup
 from indextables.log.retention.rules import Retention
 from indextables.storage.base import ObjectInfo
-from indextables.storage.testing import RecordingStore, WrappedStore
 
 DAY_MS = 86_400_000
 NOW = 1_000 * DAY_MS

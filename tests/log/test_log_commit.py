@@ -19,6 +19,14 @@ from log_helpers import (
     run,
     split,
 )
+from store_doubles import (
+    Fault,
+    FaultKind,
+    FaultyStore,
+    RecordingStore,
+    UnconditionalStore,
+    WrappedStore,
+)
 
 from indextables.errors import (
     CommitFailedError,
@@ -39,14 +47,6 @@ from indextables.log.actions.codec import decode_actions, encode_actions
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.versions import version_path
-from indextables.storage.testing import (
-    Fault,
-    FaultKind,
-    FaultyStore,
-    RecordingStore,
-    UnconditionalStore,
-    WrappedStore,
-)
 
 # -- creating -----------------------------------------------------------------------------------
 

@@ -19,6 +19,9 @@ from log_helpers import (
     run,
     split,
 )
+from store_doubles import (
+    WrappedStore,
+)
 
 from indextables.errors import (
     CommitConflictError,
@@ -47,9 +50,6 @@ from indextables.log.actions import (
 from indextables.log.commit.transaction import ReadSet, Transaction
 from indextables.log.log import TransactionLog
 from indextables.planner.concurrent import file_test
-from indextables.storage.testing import (
-    WrappedStore,
-)
 
 
 def test_appends_never_conflict() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from log_helpers import append, config, names, new_table, reopen, run, split
+from store_doubles import WrappedStore
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -33,7 +34,6 @@ from indextables.log.read.versions import (
     state_dir,
     version_path,
 )
-from indextables.storage.testing import WrappedStore
 
 # -- commits ------------------------------------------------------------------------------------
 

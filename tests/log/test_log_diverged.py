@@ -218,7 +218,7 @@ def test_the_doctor_sees_a_dispute_below_the_newest_version() -> None:
 
 
 def test_loads_of_our_own_states_cost_no_more() -> None:
-    from indextables.storage.testing import RecordingStore
+    from store_doubles import RecordingStore
 
     log = new_table(checkpoint__enabled=False)
     append(log, "a")

@@ -15,6 +15,14 @@ from typing import Any
 
 import pytest
 from log_helpers import append, config, forget, memory_store, new_table, remove, reopen, split
+from store_doubles import (
+    CrashError,
+    Fault,
+    FaultKind,
+    FaultyStore,
+    RecordingStore,
+    fault_points,
+)
 
 from indextables.errors import IndexTablesError
 from indextables.log.actions import AddXRef, RemoveXRef, SkipFile, Txn
@@ -24,14 +32,6 @@ from indextables.log.read import cache
 from indextables.log.read.loader import reachable_versions
 from indextables.log.read.versions import HINT_PATH, list_log
 from indextables.storage.base import Store
-from indextables.storage.testing import (
-    CrashError,
-    Fault,
-    FaultKind,
-    FaultyStore,
-    RecordingStore,
-    fault_points,
-)
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "avro": {"state__format": "avro"},

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from store_doubles import READS, RecordingStore, ShortStore
 
 import indextables
 from indextables import maintenance
@@ -42,7 +43,6 @@ from indextables.storage.blockfiles import BlockFolder
 from indextables.storage.classify import Verdict, classify
 from indextables.storage.commit import commit_slot
 from indextables.storage.machine import explained, machine_error, refuse_to_judge
-from indextables.storage.testing import READS, RecordingStore, ShortStore
 from indextables.xref import build
 
 OPTIONS = {

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from store_doubles import WRITES, RecordingStore
 
 import indextables
 from indextables import columnindex, maintenance
@@ -30,7 +31,6 @@ from indextables.log.read.versions import list_log, version_path
 from indextables.maintenance import after_write
 from indextables.sql import execute
 from indextables.storage.base import open_store
-from indextables.storage.testing import WRITES, RecordingStore
 from indextables.table.table import Table
 from indextables.table.verbs import Verbs
 from indextables.verbs import REGISTRY

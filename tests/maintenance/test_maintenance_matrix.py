@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from store_doubles import CrashError
 
 import indextables
 from indextables import maintenance
@@ -27,7 +28,6 @@ from indextables.log.log import TransactionLog
 from indextables.sql.executor import Session, run_statement
 from indextables.sql.parser import TableName, parse
 from indextables.storage.base import Store, open_store
-from indextables.storage.testing import CrashError
 from indextables.storage.wrapped import Call, WrappedStore
 from indextables.verbs import Target
 

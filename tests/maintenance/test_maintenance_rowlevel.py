@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from store_doubles import CrashError, Fault, FaultKind, FaultyStore, RecordingStore
 
 import indextables
 from indextables.config import Config
@@ -25,7 +26,6 @@ from indextables.maintenance import delete_rows, merge_splits, restore_to_versio
 from indextables.maintenance.delete import truncate_table
 from indextables.maintenance.rowchange import RowChange
 from indextables.storage.base import open_store
-from indextables.storage.testing import CrashError, Fault, FaultKind, FaultyStore, RecordingStore
 from indextables.table.upsert import upsert_rows
 
 QUIET: dict[str, Any] = {

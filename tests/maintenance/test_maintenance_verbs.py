@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from store_doubles import CrashError, Fault, FaultKind, FaultyStore
 
 import indextables
 from indextables import maintenance
@@ -25,7 +26,6 @@ from indextables.splits.lookup.colindex import opening
 from indextables.splits.read import reader as readers
 from indextables.splits.read.workspace import workspace
 from indextables.storage.base import open_store
-from indextables.storage.testing import CrashError, Fault, FaultKind, FaultyStore
 from indextables.xref import cache as xref_cache
 from indextables.xref.keymaps import catalog
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from store_doubles import RecordingStore
 
 import indextables
 from indextables.config import Config
@@ -19,7 +20,6 @@ from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.storage.base import Capabilities, Store
 from indextables.storage.memory import MemoryStore
-from indextables.storage.testing import RecordingStore
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 _NAMES = itertools.count()

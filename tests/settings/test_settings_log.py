@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from settings_world import Far, append, cold, files, memory, new_log, remove, settings, split
+from store_doubles import Fault, FaultKind, FaultyStore
 
 from indextables.errors import (
     CommitConflictError,
@@ -30,7 +31,6 @@ from indextables.log.read import cache
 from indextables.log.read.versions import list_log, version_path
 from indextables.storage.base import Store, open_store
 from indextables.storage.retry import tries
-from indextables.storage.testing import Fault, FaultKind, FaultyStore
 from indextables.storage.wrapped import Call, WrappedStore
 
 CREATE = frozenset(("put_if_absent",))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from settings_world import Far, files, memory, new_log, opened, settings, write
+from store_doubles import UnconditionalStore
 
 from indextables.errors import ConfigError, IndexTablesError, StorageError, UnsupportedStoreError
 from indextables.log.log import TransactionLog
@@ -26,7 +27,6 @@ from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read.reader import forget_readers
 from indextables.storage import diskcache, pool
 from indextables.storage.base import open_store
-from indextables.storage.testing import UnconditionalStore
 from indextables.table.table import Table
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from splitkit import open_split
+from store_doubles import RecordingStore
 
 from indextables.expr.bind import bind
 from indextables.mapping import IndexingOptions
@@ -19,7 +20,6 @@ from indextables.splits.read import source
 from indextables.splits.read.access import count_split, matching_rows, read_split
 from indextables.splits.read.choose import Chooser
 from indextables.splits.read.reader import SplitReader, forget_readers
-from indextables.storage.testing import RecordingStore
 
 ROWS = 12_000
 LEAVES = [

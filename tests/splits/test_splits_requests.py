@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from store_doubles import RecordingStore
 
 import indextables
 from indextables.config import Config
@@ -16,7 +17,6 @@ from indextables.splits.read import reader as readers
 from indextables.splits.read.reader import SplitReader, forget_readers
 from indextables.splits.read.source import TAIL_BYTES
 from indextables.storage.base import open_store
-from indextables.storage.testing import RecordingStore
 from indextables.table.execute import read_task
 
 LARGE, SMALL = 12_000, 200

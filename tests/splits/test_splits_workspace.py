@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from splitkit import RANDOM_OPTIONS, finish_split, open_split, random_table
+from store_doubles import RecordingStore
 
 from indextables.config import Config
 from indextables.expr import ast
@@ -26,7 +27,6 @@ from indextables.splits.read.reader import SplitReader, forget_readers
 from indextables.splits.read.source import SplitRef
 from indextables.splits.read.workspace import Workspace
 from indextables.storage.base import open_store
-from indextables.storage.testing import RecordingStore
 from indextables.storage.workfolders import PREFIX
 
 TERM = ast.Fuzzy("msg", "alpha", 1)

@@ -8,6 +8,16 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from store_doubles import (
+    Call,
+    CrashError,
+    Fault,
+    FaultKind,
+    FaultyStore,
+    RandomFaults,
+    RecordingStore,
+    fault_points,
+)
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -18,16 +28,6 @@ from indextables.errors import (
 )
 from indextables.storage import Store, commit_slot, open_store
 from indextables.storage.memory import clear_memory
-from indextables.storage.testing import (
-    Call,
-    CrashError,
-    Fault,
-    FaultKind,
-    FaultyStore,
-    RandomFaults,
-    RecordingStore,
-    fault_points,
-)
 
 SLOT = "_transaction_log/00000000000000000001.json"
 

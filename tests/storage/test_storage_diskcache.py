@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from store_doubles import FaultKind, FaultyStore, RandomFaults, RecordingStore
 
 from indextables.config import Config
 from indextables.errors import CorruptFileError, ObjectNotFoundError, TransientStorageError
@@ -25,7 +26,6 @@ from indextables.storage import Store, diskcache, open_store
 from indextables.storage.base import Capabilities
 from indextables.storage.diskcache import CacheSettings, CachingStore, DiskCache
 from indextables.storage.memory import clear_memory
-from indextables.storage.testing import FaultKind, FaultyStore, RandomFaults, RecordingStore
 
 BLOCK = 4096
 DATA = random.Random(7).randbytes(50_000)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from servers.fault_proxy import Fault, FaultProxy, Kind, first, randomly
 from servers.launch import Backend
+from store_doubles import UnconditionalStore
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -28,7 +29,6 @@ from indextables.errors import (
     UnsupportedStoreError,
 )
 from indextables.storage import Store, commit_slot, open_store
-from indextables.storage.testing import UnconditionalStore
 
 pytestmark = pytest.mark.server
 

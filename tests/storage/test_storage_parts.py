@@ -13,6 +13,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from store_doubles import (
+    Call,
+    CrashError,
+    Fault,
+    FaultKind,
+    FaultyStore,
+    RandomFaults,
+    RecordingStore,
+    fault_points,
+)
 
 from indextables.errors import (
     AmbiguousWriteError,
@@ -25,16 +35,6 @@ from indextables.storage.classify import Verdict, classify
 from indextables.storage.memory import clear_memory
 from indextables.storage.ranges import check_length, check_range, coalesce, cut
 from indextables.storage.retry import Backoff, RetryPolicy, tries, with_retries
-from indextables.storage.testing import (
-    Call,
-    CrashError,
-    Fault,
-    FaultKind,
-    FaultyStore,
-    RandomFaults,
-    RecordingStore,
-    fault_points,
-)
 
 FILE = bytes(range(256)) * 8
 

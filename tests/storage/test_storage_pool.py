@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from store_doubles import RecordingStore
 
 from indextables.storage import pool
 from indextables.storage.base import Capabilities, Store
 from indextables.storage.diskcache import CacheSettings, CachingStore, DiskCache
 from indextables.storage.memory import MemoryStore
-from indextables.storage.testing import RecordingStore
 
 
 class Far(MemoryStore):

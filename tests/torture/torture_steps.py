@@ -11,6 +11,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from store_doubles import CrashError
 from torture_model import Intent, Row, Rows, Test
 from torture_turns import ActorStore
 
@@ -23,7 +24,6 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.log import TransactionLog
-from indextables.storage.testing import CrashError
 from indextables.table.order import WriteOrder
 from indextables.table.table import Table
 

@@ -23,9 +23,10 @@ from types import ModuleType
 from typing import Any, TypeVar
 from unittest import mock
 
+from store_doubles import CrashError, FaultKind, RandomFaults
+
 import indextables
 from indextables.storage.base import Store
-from indextables.storage.testing import CrashError, FaultKind, RandomFaults
 from indextables.storage.wrapped import Call, WrappedStore
 
 T = TypeVar("T")
@@ -119,7 +120,7 @@ class ActorStore(WrappedStore):
         return f"{self.inner.identity}#{self.name}.{self._life}"
 
     def _around(self, call: Call, run: Callable[[], T]) -> T:
-        from indextables.storage.testing import _failure
+        from store_doubles import _failure
 
         if self._is_dead:
             raise CrashError("this process is gone")

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 
 import pyarrow as pa
+from store_doubles import CrashError
 from torture_model import History, Model
 from torture_steps import Actor, compare
 from torture_turns import ActorStore, Turns, faults, repeatable
@@ -33,7 +34,6 @@ from indextables.splits.lookup.colindex.opening import forget_indexes
 from indextables.splits.read.reader import forget_readers
 from indextables.storage.base import Store, open_store
 from indextables.storage.memory import clear_memory
-from indextables.storage.testing import CrashError
 from indextables.table.table import Table
 from indextables.xref.cache import shared_cache
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from store_doubles import RecordingStore
 
 import indextables
 from indextables.config import Config
@@ -30,7 +31,6 @@ from indextables.splits.read.source import SplitSource
 from indextables.storage.base import Capabilities
 from indextables.storage.local import LocalStore
 from indextables.storage.memory import MemoryStore, clear_memory
-from indextables.storage.testing import RecordingStore
 from indextables.xref.keymaps import build as building
 from indextables.xref.keymaps.build import KeyMapBuilder
 from indextables.xref.keymaps.catalog import OPEN, Catalog, grouped, places_of
