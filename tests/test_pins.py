@@ -30,6 +30,7 @@ ENTAILED = {
 UNIMPORTED = {
     "backports-zstd": "fastavro's codec needs it",
     "pandas": "PySpark's Arrow readers need it",
+    "pysigma": "its modules are loaded by name where a rule is read",
 }
 
 
