@@ -63,6 +63,8 @@ def test_what_is_wrong_is_warned_of_and_refused() -> None:
         watch.note(WorkerReport((GOOD, NONE)))
     with pytest.raises(SparkWorkerError, match=r"cannot import indextables.*PYSPARK_PYTHON"):
         watch.require()
+    watch.note(WorkerReport((GOOD,)))
+    watch.require()
     text = str(WorkerReport((GOOD, OLD, NONE)))
     assert "problem: /py on h has indextables 0.0.9" in text
     assert "indextables missing" in text

@@ -96,11 +96,16 @@ def test_workers_without_the_package(
     python.chmod(0o755)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", os.fspath(python))
     session = spark.newSession()
-    assert indextables.register(session) == 2
+    with pytest.warns(UserWarning, match="cannot import indextables"):
+        assert indextables.register(session) == 2
     frame = session.range(3)
     with pytest.raises(SparkWorkerError, match=r"^ITX-6001 .*cannot import indextables") as found:
         frame.write.format("indextables").mode("append").save(str(tmp_path / "t"))
-    assert "Install indextables" in str(found.value)
+    assert "PYSPARK_PYTHON=" in str(found.value)
+    monkeypatch.undo()
+    again = spark.newSession()
+    assert indextables.register(again) == 2
+    again.range(3).write.format("indextables").mode("append").save(str(tmp_path / "t"))
 
 
 def test_the_error_that_ended_the_traceback_is_told() -> None:

@@ -170,9 +170,9 @@ class Watch:
             self.note(check_workers(spark, 1))
 
     def note(self, report: WorkerReport) -> None:
-        """Keep what is wrong and warn of it."""
-        if report.problems:
-            self.problem = "; ".join(report.problems)
+        """Keep what is wrong and warn of it; workers that are found sound are used again."""
+        self.problem = "; ".join(report.problems) or None
+        if self.problem is not None:
             warnings.warn(f"Spark's Python workers: {self.problem}. {cure()}", stacklevel=2)
 
     def require(self) -> None:
