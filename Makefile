@@ -66,15 +66,15 @@ test-rest: $(NATIVE) $(STAMP)
 	$(BIN)/python -m pytest tests --ignore tests/spark
 
 test-minors: $(NATIVE) $(STAMP) ## a short proof on every other minor of Spark
-	$(BIN)/python tools/matrix.py --smoke
+	$(BIN)/python tests/release/matrix.py --smoke
 
 test-matrix: $(NATIVE) $(STAMP) ## the Spark tests on every minor of Spark (MINORS="4.0 4.2"), docs/compatibility.md
-	$(BIN)/python tools/matrix.py $(MINORS)
+	$(BIN)/python tests/release/matrix.py $(MINORS)
 
 wheel: $(TOOLS) ## wheels for PYTHONS, repaired, and tried in an empty virtualenv without a compiler
 	@$(BIN)/python tests/requirements.py release > $(VENV)/requirements-release.txt
 	@$(BIN)/python -m pip install --quiet -r $(VENV)/requirements-release.txt
-	$(BIN)/python tools/wheels.py $(PYTHONS)
+	$(BIN)/python tests/release/wheels.py $(PYTHONS)
 
 oracle: $(NATIVE) $(STAMP) ## pruned rows against all rows, N random pairs
 	$(BIN)/python tests/planner/run_oracle.py $(N)

@@ -24,12 +24,12 @@ import xml.etree.ElementTree as ElementTree
 from datetime import UTC, datetime
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from indextables.spark import compat  # noqa: E402
 
-MEASURED = ROOT / "tools" / "matrix.json"
+MEASURED = ROOT / "tests" / "release" / "matrix.json"
 PAGE = ROOT / "docs" / "compatibility.md"
 AREAS = {
     "corpus": ("corpus", "random", "upstream"),
@@ -171,7 +171,7 @@ def differences() -> str:
 
 
 def page() -> str:
-    text = (ROOT / "tools" / "compatibility.md.in").read_text()
+    text = (ROOT / "tests" / "release" / "compatibility.md.in").read_text()
     return text.replace("@TABLE@", table()).replace("@DIFFERENCES@", differences())
 
 

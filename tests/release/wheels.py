@@ -21,7 +21,7 @@ import time
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NEWEST_GLIBC = (2, 28)
 """Wheels may need no newer C library than this: it is that of RHEL 8 and its kind."""
 
