@@ -81,16 +81,23 @@ def _has_keymaps(log: TransactionLog, config: Config) -> bool:
 
 
 def run_auto_index(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
-    """Build if it is due; callers after a commit run it behind ``follow_up``."""
+    """Build if it is due; callers after a commit run it behind ``follow_up``.
+
+    The lock guards notes in memory alone: no thread waits for another one's requests. Of two that
+    find a build due at the same time, the second leaves it to the first.
+    """
+    table, seen = log.table_id, _last_run.get(log.table_id)
+    if not is_worth_it(log.snapshot(), config) or _has_keymaps(log, config):
+        return []
+    wait = waits_seconds(log, config)
     with _lock:
-        if not is_worth_it(log.snapshot(), config) or _has_keymaps(log, config):
-            return []
-        wait = waits_seconds(log, config)
+        if _last_run.get(table) != seen:
+            wait = max(wait, config["xref.autoIndex.minIntervalMs"] / 1000)
         if wait > 0:
-            _put_off_build(log, config, wait)
+            _put_off_build(table, log, config, wait)
             return []
-        _last_run[log.table_id] = time.monotonic()
-        waiting = _put_off.pop(log.table_id, None)
+        _last_run[table] = time.monotonic()
+        waiting = _put_off.pop(table, None)
     if waiting is not None:
         waiting[0].cancel()
     return build(log, config=config)
@@ -109,14 +116,14 @@ def rebuild_stale(log: TransactionLog, config: Config) -> list[XRefBuildResult]:
 # -- what the interval put off ---------------------------------------------------------------------
 
 
-def _put_off_build(log: TransactionLog, config: Config, seconds: float) -> None:
+def _put_off_build(table_id: str, log: TransactionLog, config: Config, seconds: float) -> None:
     """Come back when the interval is over; one thread for a table, which ends with the process."""
-    if log.table_id in _put_off:
+    if table_id in _put_off:
         return
-    timer = threading.Timer(seconds, _come_back, (log.table_id,))
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), _come_back, (table_id,))
     timer.daemon = True
-    timer.name = f"indextables-xref-{log.table_id[:8]}"
-    _put_off[log.table_id] = (timer, log, config)
+    timer.name = f"indextables-xref-{table_id[:8]}"
+    _put_off[table_id] = (timer, log, config)
     timer.start()
 
 

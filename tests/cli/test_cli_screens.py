@@ -103,7 +103,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("column", "add", "P", "extra", "int"), ("column", "rename", "P", "extra", "more"),
     ("column", "type", "P", "more", "bigint"), ("column", "drop", "P", "more"),
     ("ingest", "--help"), ("ingest", "P/none.csv", "P"), ("shell", "--help"), ("mcp", "--help"),
-    ("serve", "--help"),
+    ("serve", "--help"), ("sigma", "--help"), ("analyze", "Two words"),
     ("sql", "SELECT day, count(*) AS n FROM 'P' WHERE message TEXTSEARCH 'backend' GROUP BY day"),
     ("sql", "DESCRIBE INDEXTABLES STATE 'P'"),
     ("sql", "DESCRIBE INDEXTABLES TRANSACTION LOG 'P'"),
@@ -161,7 +161,7 @@ def test_wide_and_json_hold_everything(tables: Callable[[str], str]) -> None:
     assert "metadata_schema_string" in wide
     assert "..." not in wide
     rows = json.loads(screen("sql", text, "--json", "--limit=4"))
-    assert (len(rows), len(rows[0])) == (4, 47)
+    assert (len(rows), len(rows[0])) == (4, 49)
     grid = screen("splits", tables("P"), "--wide", "-n", "2")
     path = json.loads(screen("splits", tables("P"), "--json", "-n", "1"))[0]["path"]
     assert path in grid

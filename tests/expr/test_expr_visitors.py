@@ -82,6 +82,7 @@ SINGLE = {
     "expr/elastic.py::terms",
     "expr/querystring.py::_at_least",
     "expr/similarity.py::scored_leaf",
+    "log/read/unread.py::_may_match",
     "splits/read/ranking.py::_leaf",
     "splits/read/ranking.py::_query",
     "splits/read/ranking.py::_tree",

@@ -145,6 +145,8 @@ def expected(row: dict[str, Any]) -> AddFile:
             continue
         if name == "splitTags":
             value = frozenset(value)
+        elif name == "deletionVector":
+            value = DeletionVector.from_text(value)
         elif name == "companionSourceFiles":
             value = tuple(value)
         elif name == "partitionValues":

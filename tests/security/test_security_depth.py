@@ -41,6 +41,8 @@ TRUSTED = {
     "naming.py::notes_of": "the notes of a schema that was just parsed",
     "serve/questions.py::explain": "our own explain",
     "spark/driver/changing.py::_json": "our own schema",
+    "spark/driver/workers.py::_asked": "the answer of a program of ours",
+    "spark/driver/workers.py::check_workers": "the answer of a program of ours",
     "splits/read/ranked.py::_lay_meta": "the parts of an index that was opened before",
     "table/interchange/polars_scan.py::to_filter": "everything is caught; Polars filters again",
     "types.py::_struct_json": "the notes of a schema that was just parsed",

@@ -194,7 +194,7 @@ def test_clustering_by_several_columns_and_partitions(tmp_path: Path, seed: int)
     table = indextables.open(path)
     expected = sum(r == ("a", "y", r[2]) and r[2] < 10 for r in rows)
     assert table.count("p = 'a' AND k = 'y' AND n < 10") == expected
-    assert len(table.plan("p = 'a' AND k = 'y' AND n < 10")) <= 2 < table.snapshot.num_files
+    assert len(table.plan("p = 'a' AND k = 'y' AND n < 10")) <= 3 < table.snapshot.num_files
     table.rename_column("n", "number")
     assert (
         indextables.open(path).snapshot.metadata.configuration["spark.indextables.write.clusterBy"]
