@@ -89,7 +89,7 @@ class SourceFile:
     rows: int | None = None
     """Physical rows, deleted ones included, where the metadata says."""
     token: str = ""
-    """Distinguishes a file from another of its path and size: sequence number, modification time, etag."""
+    """What differs between files of one path and size: sequence number, time of change, etag."""
     partition: Mapping[str, Any] = field(default_factory=dict)
     """Values of columns that the file does not hold itself, by identity."""
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
