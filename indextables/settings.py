@@ -291,7 +291,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("xref.autoIndex.minUncoveredSplitsToTrigger", "int", 10, "Fewest uncovered splits that start an automatic build."),
     _s("xref.autoIndex.minIntervalMs", "int", 60_000, "Time between automatic builds in one process."),
     _s("xref.autoIndex.rebuildOnSourceChange", "bool", True, "Rebuild when source splits are gone."),
-    _none("xref.build.includePositions", "bool", False, "filters hold no positions."),
+    _s("xref.build.includePositions", "bool", False, "Keys of neighbouring words too, so that a phrase skips splits that hold its words apart; slower builds, larger files."),
     _s("xref.build.parallelism", "int", None, "Splits read at once; default: read.remoteParallelism on object stores, the cores on a local disk.", low=1, high=1024),
     _s("xref.build.tempDirectoryPath", "str", None, "Folder in which the file is made before it is uploaded; default: indexWriter.tempDirectoryPath."),
     _s("xref.build.heapSize", "size", None, "Most bytes of filters in one cross-reference; more splits get another. Default: indexWriter.heapSize if that is set, else 50M.", low=1),

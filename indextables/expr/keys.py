@@ -13,6 +13,9 @@ filter answers "not here" only about keys it was built with, so both sides must 
 * ip as the 32 hex digits of the (mapped) IPv6 address;
 * JSON by ``field.path ":" token`` for the tokens of ``jsonpaths``; numbers and bools are one token.
 
+Words that stand next to each other have a key of their own where a builder asks for it
+(``NeighbourCollector``): the mix of their two hashes, so that a phrase can be looked for.
+
 Nulls have no key, nor have columns that are not indexed. ``None`` from a function here means "a
 filter cannot decide this"; the caller must then keep the split.
 """
@@ -27,7 +30,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from indextables.expr import jsonpaths
-from indextables.expr.analyzers import TokenHashes, analyze
+from indextables.expr.analyzers import TokenHashes, analyze, tokenize
 from indextables.expr.ipaddr import address_array, address_bytes
 from indextables.mapping import FieldMapping
 from indextables.native._f64 import format_f64, format_f64_array
@@ -163,6 +166,44 @@ class KeyCollector:
         if len(parts) == 1:
             return parts[0]
         return distinct(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
+
+
+def has_neighbours(mapping: FieldMapping, dtype: pa.DataType) -> bool:
+    """Is this a column of texts, whose words stand next to each other?"""
+    texts = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+    return texts and mapping.type == "text" and mapping.is_tokenized and mapping.indexed
+
+
+def neighbour_hashes(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The keys of pairs of words, from the keys of their words; the order of the two matters."""
+    mixed = left * np.uint64(0x9E3779B97F4A7C15) + right
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+class NeighbourCollector:
+    """Collects the distinct keys of the pairs of neighbouring words of one column."""
+
+    def __init__(self, mapping: FieldMapping, kind: str = HASH_KIND) -> None:
+        self._mapping = mapping
+        self._kind = kind
+        self._found = np.empty(0, np.uint64)
+
+    def add(self, array: Any) -> None:
+        mapping = self._mapping
+        tokens = tokenize(array, mapping.tokenizer or "default", mapping.token_length)
+        words = hash_terms(mapping.name, tokens.texts, self._kind)
+        places = np.asarray(tokens.positions).astype(np.int64)
+        together = places[1:] == places[:-1] + 1
+        starts = np.asarray(tokens.offsets).astype(np.int64)[1:-1]
+        together[starts[(starts > 0) & (starts < len(places))] - 1] = False
+        pairs = neighbour_hashes(words[:-1][together], words[1:][together])
+        self._found = distinct(np.concatenate([self._found, pairs]))
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """The distinct keys so far, ascending."""
+        return self._found
 
 
 def distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

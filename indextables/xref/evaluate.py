@@ -11,6 +11,9 @@ A conjunction is absent when one part is; a disjunction when all parts are, so o
 keeps it. ``should`` beside ``must`` is optional and never prunes unless a number is demanded.
 Negations never prune. ``unevaluated`` reports that some part, at any depth, was not decided.
 
+A phrase is absent where one of its words is. Where the filters hold pairs of neighbouring words, it
+is also absent where two of its neighbours are neighbours nowhere (no ``slop``, no prefix).
+
 A question is worded once for a mapping: its columns resolved, its values written as keys and
 hashed. The wording then runs over the filters of every cross-reference with that mapping. All
 splits of one are judged at once: a verdict is an array, a key is one probe.
@@ -18,7 +21,7 @@ splits of one are judged at once: a verdict is an array, a key is one probe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeAlias, assert_never
@@ -29,7 +32,12 @@ from numpy.typing import NDArray
 
 from indextables.expr import ast
 from indextables.expr.analyzers import analyze
-from indextables.expr.keys import key_field, key_for_term, keys_for_equality
+from indextables.expr.keys import (
+    key_field,
+    key_for_term,
+    keys_for_equality,
+    neighbour_hashes,
+)
 from indextables.expr.normalize import included
 from indextables.expr.predicate import (
     And,
@@ -138,6 +146,8 @@ class Question:
     mapping: DocMapping
     schema: pa.Schema
     hash_kind: str
+    neighbours: frozenset[str] = frozenset()
+    """Columns of which neighbouring words are keys too."""
     unevaluated: bool = False
     columns: dict[str, None] = field(default_factory=dict)
 
@@ -251,7 +261,20 @@ class Question:
         terms = query.terms[:-1] if query.prefix else query.terms
         if query.prefix:
             self.unevaluated = True
-        return self.terms(query.field, dict.fromkeys(terms), every=True)
+        words = self.terms(query.field, dict.fromkeys(terms), every=True)
+        if not isinstance(words, Probe) or query.slop or len(terms) < 2:
+            return words
+        pairs = self._pairs(query.field, terms)
+        return words if pairs is None else Conjunction((words, pairs))
+
+    def _pairs(self, name: str, terms: Sequence[str]) -> Wording | None:
+        """Do the splits hold each two neighbours of a phrase as neighbours?"""
+        mapping = self.mapping.get(name)
+        if mapping is None or mapping.name not in self.neighbours:
+            return None
+        words = [hash_term(mapping.name, term, self.hash_kind) for term in terms]
+        hashes = np.array(words, np.uint64)
+        return Probe(neighbour_hashes(hashes[:-1], hashes[1:]), every=True)
 
     def boolean(self, query: ast.Bool) -> Wording:
         parts = [self.query(q) for q in query.must]

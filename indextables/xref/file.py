@@ -8,7 +8,8 @@ written.
 
 Splits may be indexed in different ways over a table's life, so the header also holds every
 document mapping with its column types, and each split the number of its own. A question about a
-column is put to a split's filter only in terms of that split's mapping.
+column is put to a split's filter only in terms of that split's mapping. Columns whose pairs of
+neighbouring words are keys too are listed beside the mapping (``neighbours``).
 
 Files of other programs have the first three members alone. They are read as they are.
 """
@@ -21,7 +22,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +62,12 @@ class SourceFilter:
     num_keys: int
     mapping: str
     schema: str
+    neighbours: tuple[str, ...] = ()
+    """Columns whose pairs of neighbouring words are keys too."""
+
+    @property
+    def kind(self) -> tuple[str, str, tuple[str, ...]]:
+        return self.mapping, self.schema, self.neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ def write_xref(
         num_keys=[s.num_keys for s in sources],
         filter_type=filter_type,
     )
-    kinds = list(dict.fromkeys((s.mapping, s.schema) for s in sources))
+    kinds = list(dict.fromkeys(s.kind for s in sources))
     metadata = _metadata(sources, kinds)
     header: dict[str, Any] = {
         "magic": "FXRF",
@@ -107,7 +114,7 @@ def write_xref(
         "footer_end_offset": 0,
         "hash": hash_kind,
         "fields": _fields(kinds),
-        "mappings": [{"mapping": m, "schema": s} for m, s in kinds],
+        "mappings": [_described(*kind) for kind in kinds],
     }
     start, end = _settle_footer(header, filters, metadata)
     data = io.BytesIO()
@@ -115,7 +122,14 @@ def write_xref(
     return WrittenXRef(data.getvalue(), start, end, header["total_terms"])
 
 
-def _metadata(sources: Sequence[SourceFilter], kinds: list[tuple[str, str]]) -> bytes:
+def _described(mapping: str, schema: str, neighbours: tuple[str, ...]) -> dict[str, Any]:
+    known: dict[str, Any] = {"mapping": mapping, "schema": schema}
+    return {**known, "neighbours": list(neighbours)} if neighbours else known
+
+
+def _metadata(
+    sources: Sequence[SourceFilter], kinds: list[tuple[str, str, tuple[str, ...]]]
+) -> bytes:
     numbers = {kind: i for i, kind in enumerate(kinds)}
     splits = [
         {
@@ -127,15 +141,15 @@ def _metadata(sources: Sequence[SourceFilter], kinds: list[tuple[str, str]]) -> 
             "num_docs": s.num_docs,
             "num_terms": s.num_keys,
             "filter_size_bytes": s.filter.nbytes,
-            "mapping": numbers[(s.mapping, s.schema)],
+            "mapping": numbers[s.kind],
         }
         for i, s in enumerate(sources)
     ]
     return json.dumps({"splits": splits}, indent=2, ensure_ascii=False).encode()
 
 
-def _fields(kinds: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    found = {f.name: f for m, _ in kinds for f in DocMapping.from_json(m).fields if f.indexed}
+def _fields(kinds: list[tuple[str, str, tuple[str, ...]]]) -> list[dict[str, Any]]:
+    found = {f.name: f for m, *_ in kinds for f in DocMapping.from_json(m).fields if f.indexed}
     return [
         {"name": f.name, "field_type": f.type, "tokenizer": f.tokenizer, "indexed": True}
         for f in found.values()
@@ -169,6 +183,14 @@ def _write(file: Any, header: dict[str, Any], filters: bytes, metadata: bytes) -
     return writer.finish()
 
 
+class Kind(NamedTuple):
+    """How splits are indexed, and of which columns neighbouring words are keys."""
+
+    mapping: DocMapping
+    schema: pa.Schema
+    neighbours: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class LoadedXRef:
     """A cross-reference in memory, ready to be probed."""
@@ -177,7 +199,7 @@ class LoadedXRef:
     paths: tuple[str, ...]
     filters: FilterSet
     mapping_of: np.ndarray[Any, np.dtype[np.int32]]
-    mappings: tuple[tuple[DocMapping, pa.Schema], ...]
+    mappings: tuple[Kind, ...]
     hash_kind: str
     total_terms: int
     footers: np.ndarray[Any, np.dtype[np.int64]]
@@ -229,9 +251,6 @@ def read_xref(data: bytes, path: str) -> LoadedXRef:
     )
 
 
-Kind = tuple[DocMapping, pa.Schema]
-
-
 def _kinds(header: dict[str, Any], splits: list[Any]) -> tuple[tuple[Kind, ...], Any]:
     """How the splits are indexed, and the number of its mapping for each split (-1: unknown).
 
@@ -239,7 +258,10 @@ def _kinds(header: dict[str, Any], splits: list[Any]) -> tuple[tuple[Kind, ...],
     asked: how numbers and times are spelled there is not beyond doubt.
     """
     if "mappings" in header:
-        kinds = tuple(described_kind(m["mapping"], m["schema"]) for m in header["mappings"])
+        kinds = tuple(
+            described_kind(m["mapping"], m["schema"], tuple(map(str, m.get("neighbours") or ())))
+            for m in header["mappings"]
+        )
         return kinds, np.array([s.get("mapping", -1) for s in splits], np.int32)
     texts = [f for f in header.get("fields") or [] if f.get("field_type") == "text"]
     fields = [
@@ -255,9 +277,9 @@ def _kinds(header: dict[str, Any], splits: list[Any]) -> tuple[tuple[Kind, ...],
 
 
 @lru_cache(maxsize=256)
-def described_kind(mapping: str, schema: str) -> tuple[DocMapping, pa.Schema]:
+def described_kind(mapping: str, schema: str, neighbours: tuple[str, ...] = ()) -> Kind:
     """One object for all files that repeat a description, so that questions are worded once."""
-    return DocMapping.from_json(mapping), schema_from_json(schema)
+    return Kind(DocMapping.from_json(mapping), schema_from_json(schema), frozenset(neighbours))
 
 
 def _check_sums(bundle: Bundle, header: dict[str, Any], path: str) -> None:

@@ -20,10 +20,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.config import Config
@@ -32,14 +30,13 @@ from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddXRef
 from indextables.log.read.facts import Fact
 from indextables.log.read.view import SnapshotView
-from indextables.mapping import DocMapping
 from indextables.splits.read.source import TAIL_BYTES
 from indextables.storage.base import Store
 from indextables.storage.diskcache import xref_files
 from indextables.storage.pool import submit
 from indextables.xref.cache import XRefCache, shared_cache
 from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge, may_prune
-from indextables.xref.file import LoadedXRef, read_xref
+from indextables.xref.file import Kind, LoadedXRef, read_xref
 
 SPLIT_TRIPS = 2
 LIKELY_DROPPED = 0.5
@@ -102,12 +99,12 @@ class Wordings:
 
     def __init__(self, predicate: Predicate) -> None:
         self._predicate = predicate
-        self._known: dict[tuple[int, int, str], tuple[Any, Question, Wording]] = {}
+        self._known: dict[tuple[int, str], tuple[Kind, Question, Wording]] = {}
 
-    def of(self, kind: tuple[DocMapping, pa.Schema], hash_kind: str) -> Wording:
-        key = (id(kind[0]), id(kind[1]), hash_kind)
+    def of(self, kind: Kind, hash_kind: str) -> Wording:
+        key = (id(kind), hash_kind)
         if key not in self._known:
-            question = Question(*kind, hash_kind)
+            question = Question(kind.mapping, kind.schema, hash_kind, kind.neighbours)
             self._known[key] = (kind, question, question.predicate(self._predicate))
         return self._known[key][2]
 

@@ -88,7 +88,7 @@ class XRefSearcher:
                     path=self.loaded.path,
                     hint="Ask it with check(split, field, value)",
                 )
-            mapping, schema = self.loaded.mappings[0]
+            mapping, schema, _ = self.loaded.mappings[0]
             texts = [f.name for f in mapping.fields if f.type == "text"]
             query = parse_query(query, default_fields=texts, mapping=mapping, schema=schema)
         return TextMatch(query, tuple(ast.query_fields(query)), "", "indexquery")

@@ -137,7 +137,10 @@ def test_2_4_search_stops_at_the_limit(table: indextables.Table) -> None:
         table.xref_search("word = 'a'", limit=0)
 
 
-def test_3_1_include_positions_is_accepted_and_changes_nothing(tmp_path: Path) -> None:
-    options = {**ON, "spark.indextables.xref.build.includePositions": "true"}
-    indextables.write(pa.table({"word": ["a"] * 9}), str(tmp_path / "t"), options=options)
-    assert len(indextables.open(str(tmp_path / "t")).xrefs()) == 1
+@pytest.mark.parametrize(("positions", "kept"), [("true", 1), ("false", 2)])
+def test_3_1_include_positions_enables_phrases(tmp_path: Path, positions: str, kept: int) -> None:
+    options = {**ON, "spark.indextables.xref.build.includePositions": positions}
+    texts = ["disk full", "a", "b", "full disk", "c", "d"]
+    indextables.write(pa.table({"m": texts}), str(tmp_path / "t"), text=["m"], options=options)
+    table = indextables.open(str(tmp_path / "t"), options=options)
+    assert len(table.plan("m INDEXQUERY '\"disk full\"'")) == kept

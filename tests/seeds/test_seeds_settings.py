@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 from pathlib import Path
@@ -63,7 +62,6 @@ DEFAULTS: dict[str, object] = {
     "xref.storage.compressionEnabled": True,
     "xref.storage.directory": "_xrefsplits",
 }
-INERT = {"xref.build.includePositions"}
 
 
 def test_all_keys_are_here() -> None:
@@ -81,17 +79,6 @@ def test_there_are_44() -> None:
 @pytest.mark.parametrize("key", DEFAULTS)
 def test_each_has_its_default_and_a_test(key: str) -> None:
     assert Config()[key] == DEFAULTS[key]
-    if key in INERT:
-        return
     file, _, name = TESTS[key].partition("::")
     text = (HERE.parent / file).read_text("utf-8")
     assert f"def {name.partition('[')[0]}(" in text
-
-
-def test_a_key_with_nothing_to_act_on_is_noted(caplog: pytest.LogCaptureFixture) -> None:
-    from indextables import config
-
-    config._told.clear()
-    with caplog.at_level(logging.DEBUG):
-        assert Config({"xref.build.includePositions": True})["xref.build.includePositions"] is True
-    assert any("includepositions" in message.lower() for message in caplog.messages)

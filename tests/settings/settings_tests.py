@@ -151,6 +151,8 @@ TESTS = {
     "xref.autoIndex.minUncoveredSplitsToTrigger": XREF + "test_auto_index",
     "xref.autoIndex.minIntervalMs": XREF + "test_auto_index_min_interval_ms",
     "xref.autoIndex.rebuildOnSourceChange": XREF + "test_auto_index_rebuild_on_source_change",
+    "xref.build.includePositions": "xref/test_xref_neighbours.py::"
+    "test_a_phrase_skips_splits_that_hold_its_words_apart",
     "xref.build.parallelism": XREF + "test_build_parallelism",
     "xref.build.tempDirectoryPath": XREF + "test_build_temp_directory_path",
     "xref.build.heapSize": XREF + "test_build_heap_size",
