@@ -14,17 +14,30 @@ Four rules keep answers exact:
   the physical name. A column that was dropped and added again under its name is another column.
 - *What is not understood is refused*: a reader feature, a format version, a row filter, a column
   mask, a path outside the declared roots.
+
+Fields inside structs, lists and maps have identities as well. They travel in the metadata of the
+Arrow fields in ``SourceColumn.type`` (``nested_field``, ``id_of``, ``names_of``), which Arrow does
+not compare.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from indextables.sources.footer import FooterFacts
+    from indextables.sources.rows import ParquetRows
+
+FIELD_ID = b"PARQUET:field_id"
+"""Where Arrow's reader of Parquet notes the id that a file gives a field."""
+FILE_NAMES = b"indextables.source.names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +55,61 @@ class SourceColumn:
     default: Any = None
     """What rows of files written before the column was added hold."""
     comment: str | None = None
+    aliases: tuple[str, ...] = ()
+    """Other names that files without field ids may use."""
+
+    @property
+    def field(self) -> pa.Field:
+        """The column as ``ParquetRows`` gives it: named by its identity."""
+        return pa.field(self.identity, self.type, True)
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """What files that are not read by field id call it, the likeliest first."""
+        return (self.physical, *self.aliases)
+
+
+def nested_field(
+    name: str,
+    dtype: pa.DataType,
+    nullable: bool = True,
+    *,
+    field_id: int | None = None,
+    names: Sequence[str] = (),
+) -> pa.Field:
+    """A field inside a struct that knows what files call it."""
+    notes: dict[bytes, bytes] = {}
+    if field_id is not None:
+        notes[FIELD_ID] = str(field_id).encode()
+    if names and tuple(names) != (name,):
+        notes[FILE_NAMES] = json.dumps(list(names)).encode()
+    return pa.field(name, dtype, nullable, notes or None)
+
+
+def id_of(field: pa.Field) -> int | None:
+    """The field's id; ``None`` where it has none."""
+    found = (field.metadata or {}).get(FIELD_ID)
+    return None if found is None or int(found) < 0 else int(found)
+
+
+def names_of(field: pa.Field) -> tuple[str, ...]:
+    """What files that are not read by field id call it."""
+    found = (field.metadata or {}).get(FILE_NAMES)
+    return tuple(json.loads(found)) if found else (field.name,)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the source's metadata says about one column of one file; ``None`` where it does not."""
+    """What the source's metadata says about one column of one file; ``None`` where it does not.
+
+    ``low`` and ``high`` are values of the column's type as Arrow gives them to Python. No live row
+    is outside; no row has to be at them. NaN lies outside of all bounds and proves nothing.
+    """
 
     low: Any = None
     high: Any = None
     nulls: int | None = None
+    """NULLs among the physical rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +192,13 @@ class SourceSnapshot(Protocol):
 
     def equality_rows(self, delete: EqualityDelete) -> pa.Table:
         """The rows of an equality delete, columns named by identity."""
+        ...
+
+    def rows(self, file: SourceFile, facts: FooterFacts | None = None) -> ParquetRows:
+        """The physical rows of a file, deleted ones included, in this snapshot's columns.
+
+        ``facts`` are what ``ParquetRows.facts`` gave for the same ``SourceFile.key`` earlier.
+        """
         ...
 
 
