@@ -24,7 +24,8 @@ from indextables.expr.functions import compute
 from indextables.expr.predicate import Column
 from indextables.expr.scope import Scope
 from indextables.expr.sqltext import parse_value
-from indextables.expr.typed import Compiler, Typed
+from indextables.expr.typed import Compiler
+from indextables.expr.typednode import Typed
 from indextables.naming import plain_field
 
 

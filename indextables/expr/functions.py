@@ -2,10 +2,12 @@
 
 An ``Undecided`` leaf may carry a typed expression (``indextables.expr.typed``): casts between
 simple types, arithmetic on integers and doubles, ``lower upper trim length substring concat
-coalesce nullif abs isnan year month day quarter hour minute second date_trunc to_date``, CASE and
-IF, comparisons of two columns, LIKE, ILIKE, RLIKE. Only what gives Spark's answer in ANSI mode for
-every value is here; everything else has no expression, and a reader without Spark refuses the
-filter. CASE, COALESCE, AND and OR compute an operand only for the rows that reach it.
+coalesce nullif abs isnan year month day quarter hour minute second date_trunc to_date date_add
+date_sub add_months datediff array_contains size get_json_object``, dates and timestamps moved by
+intervals, CASE and IF, comparisons of two columns, LIKE, ILIKE, RLIKE. Only what gives Spark's
+answer in ANSI mode for every value is here; everything else has no expression, and a reader without
+Spark refuses the filter. CASE, COALESCE, AND and OR compute an operand only for the rows that
+reach it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import EvaluationError, TypeMismatchError
 from indextables.expr import filters as f
-from indextables.expr import kernels, timetext
+from indextables.expr import intervals, kernels, nested, timetext
 from indextables.expr.arrays import read_column
 from indextables.expr.casting import array_of, cast_array, decimal_array, physical_values
 from indextables.expr.coercion import NotComputableError, family
@@ -32,7 +34,8 @@ from indextables.expr.literals import (
     scalar_of,
 )
 from indextables.expr.scope import Scope
-from indextables.expr.typed import KINDS, Compiler, Typed
+from indextables.expr.typed import Compiler
+from indextables.expr.typednode import KINDS, Typed
 
 
 @lru_cache(maxsize=1)
@@ -55,10 +58,6 @@ def fold_constant(node: f.Expression, scope: Scope) -> Scalar | None:
     if isinstance(node, f.Cast) and not (node.lenient or node.legacy):
         inner = fold_constant(node.child, scope)
         return None if inner is None else cast_scalar(inner, node.dtype, scope.tz)
-    if isinstance(node, f.Function) and node.name in ("+", "-"):
-        shifted = _shifted(node, scope)
-        if shifted is not None:
-            return shifted
     try:
         made = Compiler(scope).compile(node)
         value = physical_values(compute(made, _one_row()))[0]
@@ -70,39 +69,6 @@ def fold_constant(node: f.Expression, scope: Scope) -> Scalar | None:
     if value is None or kind is None:
         return Scalar(Kind.NULL, None) if value is None else None
     return Scalar(kind, clean_float(value) if kind is Kind.DOUBLE else value)
-
-
-def _shifted(node: f.Function, scope: Scope) -> Scalar | None:
-    """A constant date or timestamp moved by an interval."""
-    left, right = node.args
-    if not (isinstance(right, f.Function) and right.name == "interval"):
-        return None
-    base = fold_constant(left, scope)
-    count, unit = (a.value for a in right.args if isinstance(a, f.Lit))
-    count = int(count) if node.name == "+" else -int(count)
-    if base is None or base.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.NTZ):
-        return None
-    return _moved(base, count, unit, scope)
-
-
-def _moved(base: Scalar, count: int, unit: str, scope: Scope) -> Scalar | None:
-    """``base + INTERVAL count unit``; days and months move the calendar of the session's zone."""
-    sizes = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-    if unit in sizes:
-        if base.kind is Kind.DATE:
-            base = cast_scalar(base, pa.timestamp("us", "UTC"), scope.tz)
-        return Scalar(base.kind, base.value + count * sizes[unit])
-    months = {"month": count, "year": 12 * count}.get(unit)
-    days = {"day": count, "week": 7 * count}.get(unit, 0)
-    if months is None and unit not in ("day", "week"):
-        return None
-    if base.kind is Kind.DATE:
-        return Scalar(Kind.DATE, timetext.add_months(base.value, months or 0) + days)
-    instant = base.kind is Kind.TIMESTAMP
-    wall = timetext.instant_to_local(base.value, scope.tz) if instant else base.value
-    day, clock = divmod(wall, timetext.DAY_MICROS)
-    moved = (timetext.add_months(day, months or 0) + days) * timetext.DAY_MICROS + clock
-    return Scalar(base.kind, timetext.local_to_instant(moved, scope.tz) if instant else moved)
 
 
 # -- computing ------------------------------------------------------------------------------------
@@ -218,6 +184,8 @@ _WITH_VALUE: dict[str, Callable[[pa.Array, Any], pa.Array]] = {
     "minute": lambda values, zone: kernels.time_part(values, "minute", zone),
     "second": lambda values, zone: kernels.time_part(values, "second", zone),
     "date_trunc": lambda values, how: kernels.date_trunc(values, *how),
+    "moved": lambda values, how: intervals.moved(values, *how),
+    "get_json_object": nested.get_json_object,
 }
 _PLAIN: dict[str, Callable[..., pa.Array]] = {
     "not": pc.invert,
@@ -243,4 +211,9 @@ _PLAIN: dict[str, Callable[..., pa.Array]] = {
     "month": lambda values: kernels.date_part(values, "month"),
     "day": lambda values: kernels.date_part(values, "day"),
     "quarter": lambda values: kernels.date_part(values, "quarter"),
+    "add_days": intervals.moved_days,
+    "add_months": intervals.moved_months,
+    "datediff": intervals.days_between,
+    "array_contains": nested.array_contains,
+    "size": nested.size,
 }

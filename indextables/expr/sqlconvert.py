@@ -17,6 +17,7 @@ import sqlglot.expressions as exp
 
 from indextables.errors import IndexTablesError, PlanningError
 from indextables.expr import filters as f
+from indextables.expr import intervals
 from indextables.types import type_from_json
 
 _COMPARISONS: dict[Any, type[f.Comparison]] = {
@@ -40,6 +41,8 @@ _BINARY = {
     exp.IntDiv: "div",
     exp.DPipe: "concat",
     exp.Nullif: "nullif",
+    exp.ArrayContains: "array_contains",
+    exp.AddMonths: "add_months",
 }
 _CALLS = {
     exp.Lower: "lower",
@@ -56,6 +59,7 @@ _CALLS = {
     exp.Minute: "minute",
     exp.Second: "second",
     exp.Neg: "negative",
+    exp.ArraySize: "size",
     exp.CurrentTimestamp: "current_timestamp",
     exp.CurrentDate: "current_date",
 }
@@ -97,6 +101,9 @@ class Converter:
             exp.TimestampTrunc: self._date_trunc,
             exp.TsOrDsToDate: self._to_date,
             exp.Interval: self._interval,
+            exp.TsOrDsAdd: self._date_add,
+            exp.DateDiff: self._date_diff,
+            exp.JSONExtractScalar: self._json_object,
             exp.Anonymous: self._anonymous,
         }
 
@@ -292,11 +299,33 @@ class Converter:
         return f.Function("date_trunc", (unit, self.expression(node.this)))
 
     def _interval(self, node: Any) -> f.Expression:
-        count, unit = str(node.this.name), node.args.get("unit")
-        if not count.lstrip("-").isdigit() or not isinstance(unit, exp.Var):
+        text, unit = self._string(str(node.this.name)), node.args.get("unit")
+        if isinstance(unit, exp.IntervalSpan):
+            made = intervals.of_span(text, unit.this.name, unit.expression.name)
+        else:
+            made = intervals.of_text(text) if unit is None else intervals.of_unit(text, unit.name)
+        if made is None:
             raise _NoRuleError
-        word = unit.name.lower().removesuffix("s")
-        return f.Function("interval", (f.Lit(int(count)), f.Lit(word)))
+        return f.Function("interval", tuple(map(f.Lit, made)))
+
+    def _date_add(self, node: Any) -> f.Expression:
+        if node.args["unit"].name.upper() != "DAY":
+            raise _NoRuleError
+        return self._call("date_add", node.this, node.expression)
+
+    def _date_diff(self, node: Any) -> f.Expression:
+        if node.args.get("unit") is not None:
+            raise _NoRuleError
+        return self._call("datediff", node.this, node.expression)
+
+    def _json_object(self, node: Any) -> f.Expression:
+        path = node.expression
+        if isinstance(path, exp.JSONPath):
+            keys = [str(k.this) for k in path.find_all(exp.JSONPathKey)]
+            path = exp.Literal.string(keys[0]) if len(keys) == 1 else None
+        if path is None:
+            raise _NoRuleError
+        return self._call("get_json_object", node.this, path)
 
     def _anonymous(self, node: Any) -> f.Expression:
         name = node.this.lower()

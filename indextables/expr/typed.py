@@ -8,18 +8,14 @@ the same tree however it was written; ``repr`` shows them. What has no exact com
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
-from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import TypeMismatchError
 from indextables.expr import filters as f
-from indextables.expr import timetext
+from indextables.expr import nested, timetext
 from indextables.expr.coercion import (
     TIMESTAMP,
     NotComputableError,
@@ -27,112 +23,22 @@ from indextables.expr.coercion import (
     family,
     is_castable,
 )
+from indextables.expr.intervals import Interval
 from indextables.expr.javaregex import to_regex
 from indextables.expr.like import LikePattern
 from indextables.expr.literals import (
     Kind,
-    Scalar,
     UndecidableLiteralError,
     cast_scalar,
     scalar_of,
 )
-from indextables.expr.predicate import Column
 from indextables.expr.scope import NotAColumnError, Scope
+from indextables.expr.typednode import Typed, literal, scalar
 from indextables.expr.widening import is_widening
-from indextables.types import type_name
 
 _TEXTUAL = ("string", "int", "bool", "date", "null")
 _TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _UNIT_WORDS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
-KINDS = {
-    "null": Kind.NULL,
-    "bool": Kind.BOOLEAN,
-    "int": Kind.INTEGER,
-    "decimal": Kind.DECIMAL,
-    "float": Kind.DOUBLE,
-    "double": Kind.DOUBLE,
-    "string": Kind.STRING,
-    "binary": Kind.BINARY,
-    "date": Kind.DATE,
-    "ts": Kind.TIMESTAMP,
-    "ntz": Kind.NTZ,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """One operation with its result type; ``value`` is a physical literal or a parameter."""
-
-    op: str
-    dtype: pa.DataType
-    args: tuple[Typed, ...] = ()
-    column: Column | None = None
-    value: Any = None
-
-    def __repr__(self) -> str:
-        if self.op == "column":
-            return repr(self.column)
-        if self.op == "literal":
-            return _shown(self)
-        if self.op in ("cast", "try_cast"):
-            return f"{self.op}({self.args[0]!r} as {type_name(self.dtype)})"
-        if len(self.args) == 2 and not self.op[0].isalpha():
-            return f"({self.args[0]!r} {self.op} {self.args[1]!r})"
-        extra = [] if self.value is None else [repr(self.value)]
-        return f"{self.op}({', '.join([*map(repr, self.args), *extra])})"
-
-
-def _shown(node: Typed) -> str:
-    if node.value is None:
-        return "NULL"
-    if pa.types.is_decimal(node.dtype):
-        return str(Decimal(node.value).scaleb(-node.dtype.scale))
-    return repr(node.value)
-
-
-def literal(scalar: Scalar) -> Typed:
-    """A literal with the type Spark gives it."""
-    if scalar.kind is Kind.DECIMAL:
-        return _decimal_literal(scalar.value)
-    if scalar.kind is Kind.INTEGER:
-        value = scalar.value
-        if not timetext.INT64_MIN <= value <= timetext.INT64_MAX:
-            return _decimal_literal(Fraction(value))
-        small = timetext.INT32_MIN <= value <= timetext.INT32_MAX
-        return Typed("literal", pa.int32() if small else pa.int64(), value=value)
-    dtypes = {
-        Kind.NULL: pa.null(),
-        Kind.BOOLEAN: pa.bool_(),
-        Kind.DOUBLE: pa.float64(),
-        Kind.STRING: pa.string(),
-        Kind.BINARY: pa.binary(),
-        Kind.DATE: pa.date32(),
-        Kind.TIMESTAMP: TIMESTAMP,
-        Kind.NTZ: pa.timestamp("us"),
-    }
-    if scalar.kind not in dtypes:
-        raise NotComputableError
-    return Typed("literal", dtypes[scalar.kind], value=scalar.value)
-
-
-def _scalar(node: Typed) -> Scalar:
-    kind = family(node.dtype)
-    if kind == "decimal":
-        return Scalar(Kind.DECIMAL, Fraction(node.value, 10**node.dtype.scale))
-    return Scalar(KINDS[kind], node.value)
-
-
-def _decimal_literal(value: Fraction) -> Typed:
-    scale = 0
-    while (value * 10**scale).denominator != 1:
-        scale += 1
-        if scale > 38:
-            raise NotComputableError
-    unscaled = int(value * 10**scale)
-    precision = max(len(str(abs(unscaled))), scale, 1)
-    if precision > 38:
-        raise NotComputableError
-    return Typed("literal", pa.decimal128(precision, scale), value=unscaled)
 
 
 class Compiler:
@@ -172,6 +78,14 @@ class Compiler:
             "current_timestamp": lambda args: self._now(TIMESTAMP),
             "now": lambda args: self._now(TIMESTAMP),
             "current_date": lambda args: self._now(pa.date32()),
+            "array_contains": self._array_contains,
+            "size": self._size,
+            "cardinality": self._size,
+            "get_json_object": self._json_object,
+            "date_add": partial(self._calendar, "add_days"),
+            "add_months": partial(self._calendar, "add_months"),
+            "datediff": self._date_diff,
+            "date_diff": self._date_diff,
         }
         for name in ("year", "month", "day", "dayofmonth", "quarter"):
             self._calls[name] = self._date_part("day" if name == "dayofmonth" else name)
@@ -232,7 +146,7 @@ class Compiler:
         if child.value is None:
             return Typed("literal", dtype)
         try:
-            made = cast_scalar(_scalar(child), dtype, self._scope.tz)
+            made = cast_scalar(scalar(child), dtype, self._scope.tz)
         except (UndecidableLiteralError, TypeMismatchError):
             return None
         if made.kind is Kind.DECIMAL:
@@ -320,6 +234,10 @@ class Compiler:
     # -- functions --------------------------------------------------------------------------------
 
     def _function(self, node: f.Function) -> Typed:
+        if node.name in ("+", "-") and len(node.args) == 2:
+            *others, last = node.args[:: 1 if _interval(node.args[1]) or node.name == "-" else -1]
+            if (by := _interval(last)) is not None:
+                return self._moved(self.compile(others[0]), by.times(1 if node.name == "+" else -1))
         rule = self._calls.get(node.name)
         if rule is None:
             raise NotComputableError
@@ -404,7 +322,11 @@ class Compiler:
         return Typed("isnan", pa.bool_(), (child,))
 
     def _arithmetic(self, op: str, args: list[Typed]) -> Typed:
-        if len(args) != 2 or any(family(a.dtype) not in ("int", "double") for a in args):
+        kinds = [family(a.dtype) for a in args]
+        if kinds == ["date", "int"] and op in ("+", "-"):
+            days = self._negative([args[1]]) if op == "-" else args[1]
+            return self._calendar("add_days", [args[0], days])
+        if len(args) != 2 or any(kind not in ("int", "double") for kind in kinds):
             raise NotComputableError
         left, right = self._alike(args)
         return Typed(op, left.dtype, (left, right))
@@ -450,6 +372,69 @@ class Compiler:
             raise NotComputableError
         child = self.cast(args[1], TIMESTAMP)
         return Typed("date_trunc", TIMESTAMP, (child,), value=(unit, self._scope.zone_name))
+
+    # -- calendars and nested values --------------------------------------------------------------
+
+    def _moved(self, child: Typed, by: Interval) -> Typed:
+        kind = family(child.dtype)
+        if kind not in ("date", "ts", "ntz") or by.is_mixed:
+            raise NotComputableError
+        if kind == "date" and by.micros is not None:
+            child = self.cast(child, TIMESTAMP)
+        micros = by.days * timetext.DAY_MICROS + (by.micros or 0)
+        how = (by.months, micros, self._scope.zone_name)
+        return Typed("moved", child.dtype, (child,), value=how)
+
+    def _calendar(self, op: str, args: list[Typed]) -> Typed:
+        if len(args) != 2 or family(args[1].dtype) != "int" or args[1].dtype.bit_width > 32:
+            raise NotComputableError
+        dates = (self.cast(args[0], pa.date32()), self.cast(args[1], pa.int32()))
+        return Typed(op, pa.date32(), dates)
+
+    def _date_diff(self, args: list[Typed]) -> Typed:
+        if len(args) != 2:
+            raise NotComputableError
+        return Typed("datediff", pa.int32(), tuple(self.cast(a, pa.date32()) for a in args))
+
+    def _array_contains(self, args: list[Typed]) -> Typed:
+        if len(args) != 2 or not pa.types.is_list(args[0].dtype):
+            raise NotComputableError
+        item, value = args[0].dtype.value_type, args[1]
+        numbers = {family(item), family(value.dtype)} <= {"int", "double"}
+        if family(item) in ("nested", "decimal") or not (
+            numbers or family(item) == family(value.dtype)
+        ):
+            raise NotComputableError
+        sought = self.cast(value, common_of([item, value.dtype]))
+        return Typed("array_contains", pa.bool_(), (args[0], sought))
+
+    def _size(self, args: list[Typed]) -> Typed:
+        child = _one(args)
+        if not (pa.types.is_list(child.dtype) or pa.types.is_map(child.dtype)):
+            raise NotComputableError
+        return Typed("size", pa.int32(), (child,))
+
+    def _json_object(self, args: list[Typed]) -> Typed:
+        if len(args) != 2 or not isinstance(args[1].value, str):
+            raise NotComputableError
+        path = nested.json_path(args[1].value)
+        if path is None or family(args[0].dtype) != "string":
+            raise NotComputableError
+        return Typed("get_json_object", pa.string(), (args[0],), value=path)
+
+
+def _interval(node: f.Expression) -> Interval | None:
+    """The interval that an expression is, also a sum or the negative of some."""
+    if not isinstance(node, f.Function):
+        return None
+    if node.name == "interval":
+        return Interval(*(a.value for a in node.args if isinstance(a, f.Lit)))
+    parts = [_interval(a) for a in node.args]
+    found = [p for p in parts if p is not None]
+    if len(found) != len(parts) or not found or node.name not in ("+", "-", "negative"):
+        return None
+    signed = [*found[:-1], found[-1].times(1 if node.name == "+" else -1)]
+    return signed[0].plus(signed[1]) if len(signed) == 2 else signed[0]
 
 
 def _one(args: list[Typed]) -> Typed:

@@ -35,8 +35,27 @@ SCHEMA = pa.schema(
         ("n", pa.timestamp("us")),
         ("bin", pa.binary()),
         ("st", pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        ("tags", pa.list_(pa.string())),
+        ("nums", pa.list_(pa.int64())),
+        ("reals", pa.list_(pa.float64())),
+        ("m", pa.map_(pa.string(), pa.int32())),
+        ("js", pa.string()),
     ]
 )
+
+
+JSON_TEXTS = [
+    '{"a": {"b": [1, 2.50, "x"]}, "n": null, "a b": true, "z": -0, "big": 123456789012345678901}',
+    "{'a': {'b': [10]}, \"it's\": 1} and more",
+    '{"a": 1, "a": 2, "b": "caf\u00e9 \\u00e9 \\"q\\" \\n", "t": "tab\there"}',
+    None,
+    "not json",
+    '[{"a": 1}, {"a": 1e3}, {"a": 1.0E-5}, 0.001, 1234567.5, 12345678.5, 1e400]',
+    '  {"a": {"c": {"d": "\\u001f/\\b"}}, "b": [[], {}, [null]]}',
+    '{"a": {"b": [1, 2}}',
+    '"plain"',
+    '{"a": null, "a": 5, "b": {"a": [1,2,3]}, "x": 1.10, "y": NaN}',
+]
 
 
 def _micros(moment: datetime) -> int:
@@ -69,6 +88,12 @@ def table() -> pa.Table:
         "st": [{"x": 1, "y": "p"}, {"x": None, "y": "q"}, None, {"x": 3, "y": None},
                {"x": 1, "y": ""}, None, {"x": -1, "y": "p"}, {"x": 7, "y": "P"},
                {"x": 2, "y": "p%"}, {"x": 3, "y": "z"}],
+        "tags": [["a", "b"], [], None, ["a", None], [None], ["b"], ["a"], ["c", "c"], ["A"], [""]],
+        "nums": [[1, 2], [], None, [1, None], [None], [2**40], [3], [-1], [0], [1]],
+        "reals": [[1.5], [math.nan], None, [0.0, None], [None], [-0.0], [1e300], [2.0], [], [7.0]],
+        "m": [[("a", 1)], [], None, [("a", None), ("b", 2)], [("c", 3)], None, [("d", 4)], [],
+              [("e", 5)], [("a", 1), ("b", 2), ("c", 3)]],
+        "js": JSON_TEXTS,
     }  # fmt: skip
     stamps = [None if m is None else _micros(m) for m in moments]
     arrays: list[pa.Array] = [pa.array(range(10), pa.int32())]

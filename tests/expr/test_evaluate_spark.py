@@ -11,7 +11,7 @@ from indextables.errors import IndexTablesError
 from indextables.expr.bind import bind
 from indextables.expr.evaluate import can_evaluate, matching_rows
 
-LEFT_TO_SPARK = {"s IN (SELECT 'abc')", "dt + INTERVAL 1 DAY = DATE '2024-01-02'"}
+LEFT_TO_SPARK = {"s IN (SELECT 'abc')", "get_json_object(js, '$[\"it\\'s\"]') = '1'"}
 EXACT_ABOVE_2_53: dict[str, list[int]] = {
     "l = 9007199254740992D": [1],
     "d = 9007199254740993": [],

@@ -128,7 +128,7 @@ def test_computed(source: str, expected: list[bool | None] | None) -> None:
         "if(i, 1, 2) = 1",
         "length(i, i) = 1",
         "b = dt",
-        "ts + INTERVAL 1 HOUR > ts",
+        "ts + (INTERVAL 1 MONTH + INTERVAL 1 DAY) > ts",
         "s RLIKE '(?<=a)b'",
         "s RLIKE '(a)\\\\1'",
         "s RLIKE 'a++'",

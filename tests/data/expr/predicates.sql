@@ -349,3 +349,80 @@ st.x <=> NULL
 NOT (st.y <=> 'p')
 NOT (s LIKE '%c' AND b)
 NOT (b OR i > 0)
+-- dates and timestamps moved by intervals
+dt - INTERVAL '1' MONTH = DATE '2024-01-29'
+dt + INTERVAL '1' YEAR > DATE '2024-12-31'
+dt + INTERVAL 2 HOURS > TIMESTAMP '2024-01-01 01:00:00'
+dt + INTERVAL '24' HOUR = TIMESTAMP '2024-01-02 00:00:00'
+dt + 1 = DATE '2024-01-02'
+dt - 1 = DATE '2023-12-31'
+date_add(dt, 31) = DATE '2024-02-01'
+date_sub(dt, 1) > DATE '2024-01-01'
+add_months(dt, 12) = DATE '2025-02-28'
+add_months(dt, -1) = DATE '2024-01-29'
+datediff(dt, DATE '2024-01-01') BETWEEN -1 AND 60
+datediff(ts, dt) = 0
+ts + INTERVAL '1' DAY > TIMESTAMP '2024-11-04 00:00:00'
+ts + INTERVAL '24' HOUR = TIMESTAMP '2024-03-11 03:30:00.123456'
+ts + INTERVAL '1' HOUR = TIMESTAMP '2024-11-03 01:30:00'
+ts - INTERVAL '1' DAY = TIMESTAMP '2024-11-02 01:30:00'
+ts + INTERVAL '25' HOUR = TIMESTAMP '2024-11-04 02:30:00'
+ts - INTERVAL '1' MONTH < TIMESTAMP '2024-01-01 00:00:00'
+ts + INTERVAL 8 MONTHS = TIMESTAMP '2024-11-10 03:30:00.123456'
+ts - INTERVAL '1 02:30:00' DAY TO SECOND < TIMESTAMP '2023-12-31 00:00:00'
+ts + INTERVAL '1-6' YEAR TO MONTH > TIMESTAMP '2025-08-01 00:00:00'
+ts + INTERVAL '1 day 2 hours' > TIMESTAMP '2024-11-04 03:00:00'
+ts > n - INTERVAL '90' MINUTE
+n + INTERVAL '1' WEEK < TIMESTAMP_NTZ '2024-01-09 00:00:00'
+n - INTERVAL '0.5' SECOND < TIMESTAMP_NTZ '2023-12-31 23:59:59.6'
+ts > TIMESTAMP '2024-03-10 03:30:00' - INTERVAL '24' HOUR
+ts >= TIMESTAMP '2024-11-04 01:30:00' - INTERVAL '1' DAY
+INTERVAL '1' DAY + dt = DATE '2024-01-02'
+-- arrays and maps
+array_contains(tags, 'a')
+NOT array_contains(tags, 'a')
+array_contains(tags, NULL)
+array_contains(tags, s)
+array_contains(nums, 1)
+array_contains(nums, l)
+array_contains(nums, 1099511627776)
+array_contains(reals, 0)
+array_contains(reals, double('NaN'))
+array_contains(reals, d)
+array_contains(nums, 1.5D)
+size(tags) = 2
+size(tags) > 0
+size(m) = 0
+size(m) >= 2
+size(tags) IS NULL
+cardinality(nums) = 1
+array_size(tags) = 1
+-- JSON text
+get_json_object(js, '$.a.b[0]') = '1'
+get_json_object(js, '$.a.b[1]') = '2.5'
+get_json_object(js, '$.a.b') = '[1,2.5,"x"]'
+get_json_object(js, '$.a.b[0]') = '10'
+get_json_object(js, '$.n') IS NULL
+get_json_object(js, '$[\'a b\']') = 'true'
+get_json_object(js, '$.z') = '0'
+get_json_object(js, '$.big') = '123456789012345678901'
+get_json_object(js, '$.a') = '1'
+get_json_object(js, '$.a') = '5'
+get_json_object(js, '$.a') IS NOT NULL
+get_json_object(js, '$.b') LIKE 'caf%'
+length(get_json_object(js, '$.b')) = 15
+get_json_object(js, '$.t') LIKE 'tab_here'
+get_json_object(js, '$[0]') = '{"a":1}'
+get_json_object(js, '$[1].a') = '1000.0'
+get_json_object(js, '$[2].a') = '1.0E-5'
+get_json_object(js, '$[3]') = '0.001'
+get_json_object(js, '$[4]') = '1234567.5'
+get_json_object(js, '$[5]') = '1.23456785E7'
+get_json_object(js, '$[6]') IS NULL
+get_json_object(js, '$') = 'plain'
+get_json_object(js, '$.a.c') = '{"d":"\\u001F/\\b"}'
+get_json_object(js, '$.b') = '[[],{},[null]]'
+get_json_object(js, '$.b.a[2]') = '3'
+get_json_object(js, '$.x') = '1.1'
+get_json_object(js, '$.missing') IS NULL
+get_json_object(js, '$["it\'s"]') = '1'
