@@ -2,8 +2,8 @@
 
 The footer of a Parquet file says where each column chunk lies, and points to the offset indexes,
 which say where each page lies and which rows it holds. ``FooterFacts`` keeps this and the schema,
-and nothing of the rest. It is small, also as bytes, so that whoever indexes a file can keep it: a
-row is then read with the pages that hold it and no other request.
+and nothing of the rest. It is small, also as bytes, so that an index can keep it: a row is then
+read with the pages that hold it and no other request.
 
 Without them a file costs one read of its end, which usually holds the footer and the offset indexes
 too; one more where the footer is longer, and one more where the indexes begin earlier.
@@ -132,7 +132,7 @@ class FooterFacts:
         found, _ = thrift.read_struct(data, 0, _INDEX)
         try:
             places = [(p[1], p[2], p.get(3, 0)) for p in found[1]]
-            pages = np.array(places, np.int64).reshape(-1, 3).T.copy()
+            pages = _distinct(np.array(places, np.int64).reshape(-1, 3).T)
         except _MALFORMED as error:
             raise CorruptFileError(f"an offset index of Parquet does not parse: {error}") from None
         start, size = (int(self.chunks[i, place[0], place[1]]) for i in (START, SIZE))
@@ -183,6 +183,17 @@ class FooterFacts:
             self.chunks,
             {place: pages for place, pages in self.pages.items() if place[1] in kept},
         )
+
+
+def _distinct(pages: Numbers) -> Numbers:
+    """The pages with those that begin with the same row as one: Arrow writes such."""
+    if pages.shape[1] < 2:
+        return pages.copy()
+    begins = np.flatnonzero(np.diff(pages[FIRST_ROWS], prepend=-1))
+    last = np.append(begins[1:], pages.shape[1]) - 1
+    found = pages[:, begins]
+    found[SIZES] = pages[OFFSETS, last] + pages[SIZES, last] - found[OFFSETS]
+    return found
 
 
 def _packed_chunks(chunks: Numbers) -> Numbers:

@@ -41,7 +41,7 @@ from indextables.storage.machine import refuse_to_judge
 
 Range = tuple[int, int]
 Rows = NDArray[np.int64]
-_HEADER: thrift.Wanted = {5: {1: None}, 8: {1: None}}
+_HEADER: thrift.Wanted = {3: None, 5: {1: None}, 7: {}, 8: {1: None}}
 
 
 class Picked(NamedTuple):
@@ -132,17 +132,18 @@ class _Builder:
     def chunk(self, picked: Picked, leaf: int, blobs: Sequence[bytes]) -> bytes:
         """The column chunk of these bytes: first the dictionary, then the pages."""
         start, first = self.at, self.at + len(blobs[0])
-        self.parts += blobs
-        self.at += sum(map(len, blobs))
-        values = _values(picked, blobs[1:])
-        if values is None:
-            values = int(self.facts.chunks[VALUES, picked.group, leaf])
-        if values != picked.rows and not self.facts.leaves[leaf].repeated:
+        values, pages = int(self.facts.chunks[VALUES, picked.group, leaf]), list(blobs[1:])
+        repeated = self.facts.leaves[leaf].repeated
+        if picked.pages or repeated:
+            values, pages = _walked(pages)
+        if values != picked.rows and not repeated:
             raise CorruptFileError(f"{values} values of Parquet for {picked.rows} rows")
+        self.parts += [blobs[0], *pages]
+        self.at = first + sum(map(len, pages))
         return self._about(leaf, picked.group, values, start, first)
 
     def nothing(self, leaf: int) -> bytes:
-        """A chunk that nobody reads."""
+        """A chunk that is not read."""
         return self._about(leaf, 0, 0, self.at, self.at)
 
     def _about(self, leaf: int, group: int, values: int, start: int, first: int) -> bytes:
@@ -191,18 +192,27 @@ class _Builder:
         return b"".join([*self.parts, footer, len(footer).to_bytes(4, "little"), MAGIC])
 
 
-def _values(picked: Picked, blobs: Sequence[bytes]) -> int | None:
-    """The values (also NULLs and empty lists) in some pages; ``None`` for those of the chunk."""
-    if not picked.pages:
-        return None
-    count = 0
+def _walked(blobs: Sequence[bytes]) -> tuple[int, list[bytes]]:
+    """The values (also NULLs and empty lists) in some pages, and the pages that hold any.
+
+    Arrow writes pages without values where a row is long, and stops at them when it reads.
+    """
+    count, kept = 0, []
     for blob in blobs:
-        header, _ = thrift.read_struct(blob, 0, _HEADER)
-        about = header.get(5) or header.get(8)
-        if about is None or about.get(1, -1) < 0:
-            raise CorruptFileError("an offset index of Parquet points to no data page")
-        count += about[1]
-    return count
+        at = 0
+        while at < len(blob):
+            start = at
+            header, at = thrift.read_struct(blob, at, _HEADER)
+            size = header.get(3, -1)
+            at += size
+            about = header.get(5) or header.get(8) or {}
+            values = about.get(1, 0)
+            if size < 0 or at > len(blob) or values < 0 or not (about or 7 in header):
+                raise CorruptFileError("a page of Parquet is not where its index says")
+            count += values
+            if values or not about:
+                kept.append(blob[start:at])
+    return count, kept
 
 
 # -- decoding -------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from indextables.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from indextables.log.actions.fields import NULL_PARTITION
 from indextables.lru import LRU
 from indextables.sources import pages
 from indextables.sources.base import EqualityDelete, SourceColumn, SourceFile
@@ -50,7 +51,6 @@ from indextables.storage import pool
 from indextables.storage.base import ObjectInfo, Store
 from indextables.types import normalize_type, type_from_text
 
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _MAGIC = re.compile(r"[*?\[]")
 _DATA = re.compile(r"(?i).*\.(parquet|parq|pqt?)$|[^.]+$")
 _INTEGER = re.compile(r"[+-]?\d{1,19}$")
@@ -100,7 +100,7 @@ def _types(options: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
 
 @dataclass
 class ParquetTable:
-    """Parquet files that are a table because somebody says so."""
+    """Parquet files that are a table because the caller says so."""
 
     roots: Roots
     listed: tuple[str, ...]

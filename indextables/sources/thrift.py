@@ -1,7 +1,7 @@
 """Thrift's compact protocol, as much of it as the metadata of Parquet files needs.
 
 ``read_struct`` decodes what the caller names and steps over the rest: a footer holds statistics and
-notes that nobody here asks for. What is wanted is said as a ``Wanted``: field ids with what their
+notes that are of no use here. What is wanted is said as a ``Wanted``: field ids with what their
 values hold. A struct comes out as a dictionary by field id; the entry ``RAW``, where it was asked
 for, holds the bytes of the struct itself, which can be put into another file unchanged.
 
