@@ -27,11 +27,30 @@ def text_array(texts: Sequence[str | None]) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), len(raw), [valid, pa.py_buffer(ends), data])
 
 
-def number_array(values: NDArray[Any]) -> pa.Array:
-    """``pa.array(values)`` of integers or floats."""
+def number_array(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
+    """``pa.array(values, mask=nulls)`` of integers or floats."""
     whole = np.ascontiguousarray(values)
     dtype = pa.from_numpy_dtype(whole.dtype)
-    return pa.Array.from_buffers(dtype, len(whole), [None, pa.py_buffer(whole)])
+    valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(dtype, len(whole), [valid, pa.py_buffer(whole)])
+
+
+def optional_numbers(values: Sequence[int | float | None], dtype: Any) -> pa.Array:
+    """``pa.array(values, dtype)``; a number that does not fit is an ``OverflowError``."""
+    nulls = np.array([value is None for value in values], np.bool_)
+    return number_array(np.array([value or 0 for value in values], dtype), nulls)
+
+
+def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """``values.to_numpy()`` of integers or floats without NULLs."""
+    parts = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    dtype = np.dtype(values.type.to_pandas_dtype())
+    found = [
+        np.frombuffer(part.buffers()[1], dtype, part.offset + len(part))[part.offset :]
+        for part in parts
+        if len(part)
+    ]
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype), *found])
 
 
 def flag_array(values: NDArray[np.bool_]) -> pa.BooleanArray:
@@ -55,6 +74,8 @@ def _bits(buffer: Any, values: pa.Array) -> NDArray[np.bool_]:
 
 def scalar_of(value: Any, dtype: pa.DataType) -> pa.Scalar:
     """``pa.scalar(value, dtype)``."""
+    if value is None:
+        return pa.nulls(1, dtype)[0]
     if isinstance(value, str) and pa.types.is_string(dtype):
         return text_array([value])[0]
     if isinstance(value, bool) and pa.types.is_boolean(dtype):
@@ -64,7 +85,7 @@ def scalar_of(value: Any, dtype: pa.DataType) -> pa.Scalar:
             made = np.array([value], dtype.to_pandas_dtype())
         except OverflowError:
             return pa.scalar(value, dtype)
-        if made[0] == value:
+        if made[0] == value or value != value:
             return pa.Array.from_buffers(dtype, 1, [None, pa.py_buffer(made)])[0]
     return pa.scalar(value, dtype)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from indextables.buffers import ALWAYS, NEVER, scalar_of
+from indextables.buffers import ALWAYS, NEVER, numbers_of, scalar_of
 from indextables.errors import PlanningError
 from indextables.expr import functions, textmatch
 from indextables.expr.arrays import read_column
@@ -80,7 +80,7 @@ def matching_rows(
 ) -> NDArray[np.int64]:
     """The numbers of the rows where the predicate is TRUE, ascending."""
     truth = evaluate(predicate, batch, mapping=mapping)
-    rows: NDArray[np.int64] = pc.indices_nonzero(truth).to_numpy().view(np.int64)
+    rows: NDArray[np.int64] = numbers_of(pc.indices_nonzero(truth)).view(np.int64)
     return rows
 
 

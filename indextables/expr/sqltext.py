@@ -67,6 +67,19 @@ def parse_predicate(text: str) -> f.Expression:
         raise _too_deep(text) from None
 
 
+def prepare() -> None:
+    """Load the parser, which takes as long as several round trips to a store.
+
+    Called in a thread while something else is waited for; the first predicate then finds it, or
+    waits for the rest.
+    """
+    import sqlglot
+
+    import indextables.expr.sqlconvert  # noqa: F401
+
+    sqlglot.Dialect.get_or_raise("spark")
+
+
 def parse_value(text: str) -> f.Expression:
     """The expression of a Spark SQL value such as ``v + 1`` or ``'text'``."""
     if not text.strip():

@@ -16,6 +16,7 @@ early cancels what has not started and waits for what has.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
@@ -67,7 +68,33 @@ def _start_anew() -> None:
     _state = _State()
 
 
-os.register_at_fork(after_in_child=_start_anew)
+_ahead: dict[Callable[[], None], threading.Thread] = {}
+
+
+def ahead(store: Store, run: Callable[[], None]) -> None:
+    """Start what will be needed, once in a process, where the store lets us wait anyway.
+
+    ``run`` is an import: code that needs it sooner waits for it by the interpreter's own locks. A
+    fork waits too, for a child would never see such a lock released.
+    """
+    if store.capabilities.remote and run not in _ahead:
+        _ahead[run] = threading.Thread(target=_silently, args=(run,), name="indextables-ahead")
+        _ahead[run].start()
+
+
+def _silently(run: Callable[[], None]) -> None:
+    """What fails here fails again where it is needed, and is reported there."""
+    with contextlib.suppress(Exception):
+        run()
+
+
+def _settle() -> None:
+    for thread in _ahead.values():
+        if thread is not threading.current_thread():
+            thread.join()
+
+
+os.register_at_fork(before=_settle, after_in_child=_start_anew)
 
 
 def workers(store: Store, most: int | None = None) -> int:

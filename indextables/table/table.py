@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.config import Config
+from indextables.expr import sqltext
 from indextables.log.log import TransactionLog
 from indextables.log.read.pinned import pinned, refuse_other
 from indextables.log.read.snapshot import Snapshot
@@ -21,6 +22,7 @@ from indextables.mapping import DocMapping
 from indextables.naming import user_mapping
 from indextables.planner import Plan, Planner
 from indextables.storage.base import Store
+from indextables.storage.pool import ahead
 from indextables.table import execute, feed, lookups, ordering, render, searching
 from indextables.table.changes import Difference, difference
 from indextables.table.interchange import outputs
@@ -58,6 +60,7 @@ def open_table(
     at = pinned(path, lambda p: TransactionLog.exists(p, **where))
     refuse_other(at, version, timestamp)
     log = TransactionLog.open(at.path, **where, check=False)
+    ahead(log.store, sqltext.prepare)
     if at.is_pinned:
         return Table(log, log.snapshot(version=at.version, timestamp=at.timestamp))
     return Table(log, log.snapshot(version=version, timestamp=timestamp))

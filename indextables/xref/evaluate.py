@@ -21,7 +21,7 @@ splits of one are judged at once: a verdict is an array, a key is one probe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeAlias, assert_never
@@ -120,17 +120,23 @@ def judge(wording: Wording, filters: FilterSet, mask: NDArray[np.bool_] | None =
     return verdicts
 
 
-def may_prune(predicate: Predicate) -> bool:
-    """Could any filter say ``NOT_PRESENT``? What ``Question.predicate`` leaves undecided cannot."""
+def may_prune(
+    predicate: Predicate, is_telling: Callable[[Column], bool] = lambda column: True
+) -> bool:
+    """Could any filter say ``NOT_PRESENT``? What ``Question.predicate`` leaves undecided cannot.
+
+    ``is_telling`` says of which columns it is worth asking for a value.
+    """
     match predicate:
         case Compare() | InSet():
-            return included(predicate) is not None and not predicate.column.is_partition
+            asked = included(predicate) is not None and not predicate.column.is_partition
+            return asked and is_telling(predicate.column)
         case TextMatch():
             return not predicate.negated
         case And():
-            return any(map(may_prune, predicate.children))
+            return any(may_prune(child, is_telling) for child in predicate.children)
         case Or():
-            return all(map(may_prune, predicate.children))
+            return all(may_prune(child, is_telling) for child in predicate.children)
         case Constant():
             return predicate.truth is not Truth.TRUE
         case NullTest() | StringMatch() | Like() | Undecided():

@@ -35,8 +35,9 @@ from indextables.storage.base import Store
 from indextables.storage.diskcache import xref_files
 from indextables.storage.pool import submit
 from indextables.xref.cache import XRefCache, shared_cache
-from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge, may_prune
+from indextables.xref.evaluate import NOT_PRESENT, Question, Wording, judge
 from indextables.xref.file import Kind, LoadedXRef, read_xref
+from indextables.xref.telling import is_worth_asking
 
 SPLIT_TRIPS = 2
 LIKELY_DROPPED = 0.5
@@ -173,7 +174,7 @@ class XRefQueryRouter:
         if not self.store.capabilities.remote:
             few = len(candidates) < least
             return f"{len(candidates)} candidates, fewer than {least}" if few else None
-        if not may_prune(predicate):
+        if not is_worth_asking(self.store, self.config, snapshot, candidates, predicate):
             return "no term to ask for"
         wanted = np.zeros(snapshot.num_files, np.bool_)
         wanted[candidates] = True

@@ -18,6 +18,8 @@ from indextables.buffers import (
     flag_array,
     flags_of,
     number_array,
+    numbers_of,
+    optional_numbers,
     scalar_of,
     text_array,
 )
@@ -39,6 +41,22 @@ def test_numbers(dtype: str) -> None:
         made = number_array(part)
         made.validate(full=True)
         assert made.equals(pa.array(part))
+        assert numbers_of(made).tolist() == part.tolist()
+        assert numbers_of(made.slice(1, 3)).tolist() == part[1:4].tolist()
+        chunks = pa.chunked_array([made, made.slice(2), made.slice(0, 0)])
+        back = numbers_of(chunks)
+        assert back.tolist() == [*part, *part[2:]]
+        assert back.dtype == part.dtype
+        nulls = part % 3 == 1
+        assert number_array(part, nulls).equals(pa.array(part, mask=nulls))
+
+
+def test_optional_numbers() -> None:
+    assert optional_numbers([1, None, -7], np.int64).equals(pa.array([1, None, -7]))
+    assert optional_numbers([0.5, None], np.float64).equals(pa.array([0.5, None]))
+    assert optional_numbers([], np.int64).equals(pa.array([], pa.int64()))
+    with pytest.raises(OverflowError):
+        optional_numbers([2**63], np.int64)
 
 
 def test_flags() -> None:
@@ -82,6 +100,9 @@ QUERIES = [
     "t.to_arrow(where=\"id = 'id-7'\")",
     "t.to_arrow(where=\"n >= 5 AND n < 90 AND kind = 'k1'\")",
     "t.to_arrow(limit=3)",
+    "t.aggregate({'n': 'count', 'm': ('avg', 'n')}, ['kind'], where=\"n > 5\")",
+    "t.aggregate({'n': 'count', 'm': ('max', 'n')}, where=\"kind = 'k1'\")",
+    "t.aggregate({'n': ('sum', 'n'), 'x': ('max', 'f'), 'a': ('avg', 'f')}, ['id'], 'n < 9')",
 ]
 
 
@@ -89,6 +110,7 @@ def test_a_first_query_imports_no_pandas(tmp_path: Path) -> None:
     rows = pa.table(
         {
             "n": range(3000),
+            "f": [i / 4 for i in range(3000)],
             "id": [f"id-{i}" for i in range(3000)],
             "kind": [f"k{i % 3}" for i in range(3000)],
             "body": [f"w{i % 7} w{i % 5}" for i in range(3000)],

@@ -66,7 +66,7 @@ SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
     "open": (lambda t: t.schema, Ceiling(4, 2, 5)),
     "count all": (lambda t: t.count(), Ceiling(4, 2, 5)),
     "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(6, 4, 190)),
-    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 25)),
+    "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 20)),
     "rare word": (
         lambda t: t.to_arrow(where="body TEXTSEARCH 'only07777'", columns=["n", "body"]),
         Ceiling(6, 4, 190),
@@ -76,7 +76,7 @@ SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
         lambda t: t.to_arrow(where="n >= 5000 AND n < 5200 AND kind = 'k3'", columns=["n", "id"]),
         Ceiling(5, 3, 175),
     ),
-    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(17, 4, 2040)),
+    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(16, 3, 2010)),
     "group by": (
         lambda t: t.aggregate({"rows": "count", "sum": ("sum", "code")}, ["kind"], "code > 3"),
         Ceiling(16, 3, 2020),

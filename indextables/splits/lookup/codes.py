@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from indextables.buffers import number_array
 from indextables.errors import CorruptFileError
 from indextables.storage.machine import refuse_to_judge
 
@@ -41,7 +42,7 @@ class Codes:
 
     def labels(self, codes: NDArray[Any]) -> pa.Array:
         """The values of some codes."""
-        index = pa.array(np.maximum(codes.astype(np.int64) - 1, 0), mask=codes == 0)
+        index = number_array(np.maximum(codes.astype(np.int64) - 1, 0), codes == 0)
         return self.values.take(index)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.buffers import number_array, scalar_of
+from indextables.buffers import number_array, numbers_of, scalar_of
 from indextables.expr.predicate import referenced_columns
 from indextables.splits.lookup.coded import is_coded
 from indextables.splits.lookup.codes import Codes
@@ -139,7 +139,7 @@ def _labelled(partial: Partial, coded: Coded) -> Partial:
     """Give codes their values back."""
     table = partial.table
     for number, codes in coded.items():
-        column = table.column(f"k{number}").to_numpy()
+        column = numbers_of(table.column(f"k{number}"))
         at = table.column_names.index(f"k{number}")
         table = table.set_column(at, f"k{number}", codes.labels(column))
     return Partial(partial.aggregation, table)
@@ -168,14 +168,14 @@ def empty_partial(aggregation: Aggregation) -> Partial:
     fields = [aggregation.schema.field(c) for c in aggregation.columns()]
     arrays = [pa.nulls(0, f.type) for f in fields]
     if not fields:
-        return group_states(aggregation, [], {"rows": pa.array([0], pa.int64())})
+        return group_states(aggregation, [], {"rows": number_array(np.zeros(1, np.int64))})
     empty = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
     made = batch_partial(aggregation, empty)
     if aggregation.groups:
         return made
     zero = [0 if n.endswith(("rows", "_count", "_nans")) else None for n in made.table.column_names]
     columns = [
-        pa.array([v], made.table.schema.field(n).type)
+        pa.repeat(scalar_of(v, made.table.schema.field(n).type), 1)
         for n, v in zip(made.table.column_names, zero, strict=True)
     ]
     return Partial(aggregation, pa.table(columns, schema=made.table.schema))

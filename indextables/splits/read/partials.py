@@ -25,7 +25,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.buffers import scalar_of
+from indextables.buffers import (
+    NEVER,
+    flags_of,
+    number_array,
+    numbers_of,
+    optional_numbers,
+    scalar_of,
+)
 from indextables.errors import (
     EvaluationError,
     IndexTablesError,
@@ -37,7 +44,9 @@ from indextables.expr.timetext import DAY_MICROS, INT64_MAX, INT64_MIN
 from indextables.types import type_name
 
 METRICS = ("count", "min", "max", "sum", "avg")
-_LOW = 0xFFFFFFFF
+_LOW = scalar_of(0xFFFFFFFF, pa.int64())
+_HALF = scalar_of(32, pa.int64())
+_ZERO = scalar_of(0, pa.int64())
 _LARGEST = 2**62
 """The widest bucket whose steps are counted in integers."""
 
@@ -168,9 +177,9 @@ def state_columns(number: int, metric: Metric, values: Any) -> dict[str, Any]:
         found |= _sum_columns(name, values)
     elif metric.kind != "count":
         if pa.types.is_floating(dtype):
-            nan = pc.fill_null(pc.is_nan(values), False)
+            nan = pc.fill_null(pc.is_nan(values), NEVER)
             found[f"{name}_nans"] = nan.cast(pa.int64())
-            values = pc.if_else(nan, pa.scalar(None, dtype), pc.add(values, pa.scalar(0, dtype)))
+            values = pc.if_else(nan, scalar_of(None, dtype), pc.add(values, scalar_of(0, dtype)))
         found[f"{name}_{metric.kind}"] = values
     return found
 
@@ -183,7 +192,7 @@ def _sum_columns(name: str, values: Any) -> dict[str, Any]:
         return {f"{name}_wide": values.cast(pa.decimal256(76, dtype.scale))}
     whole = values.cast(pa.int64())
     return {
-        f"{name}_high": pc.shift_right(whole, 32),
+        f"{name}_high": pc.shift_right(whole, _HALF),
         f"{name}_low": pc.bit_wise_and(whole, _LOW),
     }
 
@@ -211,9 +220,23 @@ def group_states(aggregation: Aggregation, keys: Sequence[Any], states: dict[str
 def _regroup(table: pa.Table, keys: list[str]) -> pa.Table:
     states = [n for n in table.column_names if n not in keys]
     asked = [(n, _verb(n)) for n in states]
-    made = pa.TableGroupBy(table, keys, use_threads=False).aggregate(asked)
-    made = made.rename_columns({f"{n}_{verb}": n for n, verb in asked})
-    return _carried(made.select(keys + states))
+    return _carried(_grouped(table, keys, asked).select(keys + states))
+
+
+def _grouped(table: pa.Table, keys: list[str], asked: list[tuple[str, str]]) -> pa.Table:
+    """What ``TableGroupBy`` does, without the datasets and the pandas that it imports first."""
+    try:
+        from pyarrow import _acero as acero
+    except ImportError:
+        made = pa.TableGroupBy(table, keys, use_threads=False).aggregate(asked)
+        return made.rename_columns({f"{n}_{verb}": n for n, verb in asked})
+    hashed = "hash_" if keys else ""
+    verbs = [(name, hashed + verb, None, name) for name, verb in asked]
+    steps = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("aggregate", acero.AggregateNodeOptions(verbs, keys=keys)),
+    ]
+    return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
 
 
 def _carried(table: pa.Table) -> pa.Table:
@@ -222,7 +245,7 @@ def _carried(table: pa.Table) -> pa.Table:
         if name.endswith("_low"):
             high = name.replace("_low", "_high")
             low = table.column(name)
-            carried = pc.add(table.column(high), pc.shift_right(low, 32))
+            carried = pc.add(table.column(high), pc.shift_right(low, _HALF))
             table = table.set_column(table.column_names.index(high), high, carried)
             rest = pc.bit_wise_and(low, _LOW)
             table = table.set_column(table.column_names.index(name), name, rest)
@@ -283,8 +306,8 @@ def _extreme(name: str, kind: str, dtype: pa.DataType, table: pa.Table) -> Any:
     values = table.column(f"{name}_{kind}")
     if not pa.types.is_floating(dtype):
         return values
-    nan = pa.scalar(float("nan"), dtype)
-    has_nan = pc.greater(table.column(f"{name}_nans"), 0)
+    nan = scalar_of(float("nan"), dtype)
+    has_nan = pc.greater(table.column(f"{name}_nans"), _ZERO)
     if kind == "max":
         return pc.if_else(has_nan, nan, values)
     return pc.if_else(pc.and_(has_nan, pc.is_null(values)), nan, values)
@@ -301,9 +324,9 @@ def _integer_result(name: str, metric: Metric, table: pa.Table) -> Any:
     if metric.kind == "avg":
         counts = table.column(f"{name}_count").to_pylist()
         means = [None if s is None else s / c for s, c in zip(sums, counts, strict=True)]
-        return pa.array(means, pa.float64())
+        return optional_numbers(means, np.float64)
     try:
-        return pa.array(sums, pa.int64())
+        return optional_numbers(sums, np.int64)
     except (OverflowError, pa.ArrowInvalid) as error:
         raise IndexTablesError(
             f"{metric.label} does not fit a BIGINT", hint="Sum the column as a decimal"
@@ -348,8 +371,8 @@ def group_key(group: Group, values: Any) -> Any:
     """The key of each row."""
     if isinstance(group, Terms):
         if pa.types.is_floating(values.type):
-            zeroed = pc.add(values, pa.scalar(0, values.type))
-            nan = pa.scalar(float("nan"), values.type)
+            zeroed = pc.add(values, scalar_of(0, values.type))
+            nan = scalar_of(float("nan"), values.type)
             return pc.if_else(pc.is_nan(zeroed), nan, zeroed)
         return values
     if isinstance(group, Histogram):
@@ -375,7 +398,7 @@ def _whole_bucket(values: Any, interval: int, offset: int) -> Any:
     starts = (numbers - above).astype(np.float64)
     for row in np.flatnonzero(numbers < INT64_MIN + above):
         starts[row] = float(int(numbers[row]) - int(above[row]))
-    return pa.array(starts, pa.float64(), mask=mask)
+    return number_array(starts, mask)
 
 
 def _span(values: Any, group: DateHistogram) -> Any:
@@ -389,13 +412,13 @@ def _span(values: Any, group: DateHistogram) -> Any:
             f"a value of '{group.column}' lies in a span that begins before any timestamp",
             hint="Leave such values out in WHERE",
         )
-    return pa.array(numbers - above, pa.int64(), mask=mask).cast(pa.timestamp("us", zone))
+    return number_array(numbers - above, mask).cast(pa.timestamp("us", zone))
 
 
 def _in_bucket(values: Any, interval: int, offset: int) -> tuple[Any, Any, Any]:
     """Integers, how far each lies above the start of its bucket, and which are NULL."""
-    mask = values.is_null().to_numpy(zero_copy_only=False)
-    numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    mask = flags_of(values.is_null())
+    numbers = numbers_of(pc.fill_null(values, _ZERO)).astype(np.int64)
     above = np.mod(np.mod(numbers, interval) - offset % interval, interval)
     return numbers, above, mask
 

@@ -141,7 +141,7 @@ class Fetcher:
         pages = want.placement.pages
         if all(page in self._pages for page in pages):
             return set()
-        return {pages[i] for i in np.unique(want.which) if i >= 0} - self._pages.keys()
+        return {pages[i] for i in set(want.which.tolist()) if i >= 0} - self._pages.keys()
 
     def _place(self, stream: Stream, column: Column) -> Placement:
         d = self._directory

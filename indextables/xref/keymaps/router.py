@@ -32,6 +32,7 @@ from indextables.expr.keys import HASH_KIND
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import AddKeyMap
 from indextables.log.read.view import SnapshotView
+from indextables.lru import LRU
 from indextables.splits.format.keymap import BUCKET_BYTES, TAIL_BYTES, KeyMap
 from indextables.storage.base import Store
 from indextables.storage.diskcache import cached
@@ -43,7 +44,6 @@ from indextables.xref.evaluate import (
     Probe,
     Wording,
     judge,
-    may_prune,
 )
 from indextables.xref.file import described_kind
 from indextables.xref.keymaps.catalog import Catalog, Files, grouped, places_of
@@ -54,11 +54,19 @@ from indextables.xref.router import (
     XRefQueryRouter,
     patience_s,
 )
+from indextables.xref.telling import is_worth_asking
 
 Bools = NDArray[np.bool_]
 Said = dict[int, tuple[int, NDArray[np.uint32] | None, int] | None]
 LIKELY_KEYS = 2
+SAID_BYTES = 4 << 20
+"""What a router remembers of the answers it got."""
 _NOWHERE = np.empty(0, np.uint32)
+
+
+def _nbytes(answer: Any) -> int:
+    ids = None if answer[0] is None else answer[0][1]
+    return 256 + (0 if ids is None else int(ids.nbytes))
 
 
 class Answers:
@@ -183,6 +191,7 @@ class KeyMapRouter:
         most = config["xref.cache.maxSize"]
         self.catalog = catalog or Catalog(store, most, cached(store, config))
         self._xrefs = XRefQueryRouter(store, config)
+        self._said: LRU[tuple[str, int], Any] = LRU(most_bytes=SAID_BYTES, size_of=_nbytes)
 
     def route(
         self, snapshot: SnapshotView, candidates: NDArray[np.int64], predicate: Predicate
@@ -215,7 +224,9 @@ class KeyMapRouter:
         self, snapshot: SnapshotView, candidates: NDArray[np.int64], predicate: Predicate
     ) -> str | None:
         """Why asking costs more than it is likely to save; ``None`` when it pays."""
-        if self.store.capabilities.remote and may_prune(predicate):
+        if self.store.capabilities.remote and is_worth_asking(
+            self.store, self.config, snapshot, candidates, predicate
+        ):
             saved = self._xrefs.likely_saved(snapshot, candidates)
             if self._price(snapshot.keymaps) <= saved:
                 return None
@@ -309,7 +320,14 @@ class KeyMapRouter:
                 future.cancel()
 
     def _fetch(self, one: _Asked) -> Answers:
-        return Answers(one.map.splits, ask(self.catalog, one.files, one.keys))
+        """What a map says; splits with other residuals ask for the same keys once more."""
+        path = one.map.path
+        known: dict[int, Any] = {key: self._said.get((path, key)) for key in one.keys}
+        new = [key for key, answer in known.items() if answer is None]
+        for key, answer in (ask(self.catalog, one.files, new) if new else {}).items():
+            known[key] = (answer,)
+            self._said.put((path, key), known[key])
+        return Answers(one.map.splits, {key: answer[0] for key, answer in known.items()})
 
     def _ask_xrefs(
         self,

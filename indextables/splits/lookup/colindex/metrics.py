@@ -8,6 +8,7 @@ rows match). ``init_logging_metrics`` logs three lines each minute and needs onl
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import Counter
 from typing import Any
@@ -63,7 +64,10 @@ class IndexMetrics:
             tools["bytes"].add(count, {"column": column})
 
     def _tools(self) -> dict[str, Any]:
+        """OpenTelemetry's counters, in a program that uses it; others are spared its import."""
         if self._instruments is None:
+            if "opentelemetry.metrics" not in sys.modules:
+                return {}
             self._instruments = _instruments()
         return self._instruments
 

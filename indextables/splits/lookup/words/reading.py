@@ -44,7 +44,7 @@ Rows = NDArray[np.uint32]
 Wanted = tuple[str, bytes]
 """(field name, term)."""
 
-AHEAD_BYTES = 16 << 10
+AHEAD_BYTES = 64 << 10
 """So many bytes of lists are fetched before it is known which of them are needed."""
 KEPT_BYTES = 128 << 20
 
