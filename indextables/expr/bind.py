@@ -28,6 +28,7 @@ from indextables.errors import PlanningError, TypeMismatchError, require_charact
 from indextables.expr import filters as f
 from indextables.expr import timetext
 from indextables.expr.functions import compile_condition, fold_constant
+from indextables.expr.ipbind import address_test, is_address, is_network
 from indextables.expr.leaves import compare, from_span
 from indextables.expr.literals import (
     Kind,
@@ -215,6 +216,10 @@ class _Target:
             return from_span(self.column, op, span)
         if self.view is _View.DAY:
             return from_span(self.column, op, _day_span(scalar, self.column.dtype, self.scope.tz))
+        if scalar.kind is Kind.STRING and is_address(self.scope.mapping, self.column.path):
+            ranged = address_test(self.column, op, str(scalar.value))
+            if ranged is not None:
+                return ranged
         if self.seen_as != self.column.dtype:
             scalar = _as_compared(scalar, self.seen_as, self.scope)
         return compare(self.column, op, scalar, self.scope.tz)
@@ -349,6 +354,8 @@ def _ready_values(node: f.In, target: _Target) -> list[Any] | None:
     kinds = set(map(type, values)) - {type(None)}
     if pa.types.is_string(dtype) and kinds <= {str}:
         texts = [v for v in values if v is not None]
+        if is_address(target.scope.mapping, target.column.path) and any(map(is_network, texts)):
+            return None
         require_characters("".join(texts))
         return texts
     if pa.types.is_integer(dtype) and kinds <= {int}:

@@ -58,6 +58,15 @@ def address_range(text: str) -> tuple[int, int]:
     return found
 
 
+def is_range(text: str) -> bool:
+    """Does a text name an address, a CIDR block or a wildcard?"""
+    try:
+        address_range(text)
+    except TypeMismatchError:
+        return False
+    return True
+
+
 def addresses_between(query: Range) -> tuple[int, int] | None:
     """The closed range of a range of addresses; ``None`` if an end is not one."""
     low = 0 if query.lower is None else parse_address(str(query.lower))

@@ -21,6 +21,7 @@ Errors are ``QuerySyntaxError`` with the place, or ``UnknownColumnError`` with t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -31,6 +32,7 @@ from indextables.errors import PlanningError, QuerySyntaxError, require_characte
 from indextables.expr import ast, timetext
 from indextables.expr.barewords import Word
 from indextables.expr.datemath import fixed_now
+from indextables.expr.ipaddr import is_range
 from indextables.expr.searchfields import BadLiteralError, SearchField, any_of
 from indextables.expr.searchscope import SearchScope
 from indextables.mapping import DocMapping
@@ -38,6 +40,7 @@ from indextables.mapping import DocMapping
 _BLANK = " \t\r\n\u3000"
 _ENDS_WORD = _BLANK + '()"'
 _DEEPEST = 64
+_ADDRESS = re.compile(r"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:/\d{1,3})?(?![^\s)])")
 _COMPARISONS = (">=", "<=", ">", "<")
 
 
@@ -294,10 +297,17 @@ class _Parser:
         if self._peek() and self._peek() in '"/[{<>':
             return None
         word = self._read_word(":")
-        if word.chars and self._take(":"):
+        if word.chars and self._take(":") and not self._is_address(start):
             return word
         self._at = start
         return None
+
+    def _is_address(self, start: int) -> bool:
+        """Do the colons from here on belong to an IPv6 address that may be asked for?"""
+        if not any(field.mapping.type == "ip" for field in self._defaults.fields):
+            return False
+        found = _ADDRESS.match(self._text, start)
+        return found is not None and is_range(found[0])
 
     # -- values -----------------------------------------------------------------------------------
 

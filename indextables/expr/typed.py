@@ -13,7 +13,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from indextables.errors import TypeMismatchError
+from indextables.errors import PlanningError, TypeMismatchError
 from indextables.expr import filters as f
 from indextables.expr import nested, timetext
 from indextables.expr.coercion import (
@@ -24,6 +24,7 @@ from indextables.expr.coercion import (
     is_castable,
 )
 from indextables.expr.intervals import Interval
+from indextables.expr.ipbind import is_address
 from indextables.expr.javaregex import to_regex
 from indextables.expr.like import LikePattern
 from indextables.expr.literals import (
@@ -195,7 +196,18 @@ class Compiler:
         left, right = self._alike([self.compile(node.left), self.compile(node.right)])
         if family(left.dtype) == "nested":
             raise NotComputableError
+        if node.symbol not in ("=", "<=>"):
+            self._refuse_addresses(node, left, right)
         return Typed(node.symbol, pa.bool_(), (left, right))
+
+    def _refuse_addresses(self, node: f.Comparison, *sides: Typed) -> None:
+        """Texts of addresses have another order than addresses."""
+        paths = [side.column.path for side in sides if side.column is not None]
+        if any(is_address(self._scope.mapping, path) for path in paths):
+            raise PlanningError(
+                f"addresses cannot be compared inside an expression: {node!r}",
+                hint="Compare the column with an address, joined to the rest by AND, OR and NOT",
+            )
 
     def _in(self, node: f.In) -> Typed:
         if not node.values:

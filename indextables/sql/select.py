@@ -10,9 +10,10 @@ files or the network.
 
 DuckDB knows nothing of text search. Two rules give searches their meaning:
 
-* A condition of the WHERE clause that holds a search, belongs to one table that no outer join can
-  fill with NULLs, and otherwise holds only conditions that mean the same here and there, is
-  answered by the scan of that table, exactly, and leaves the statement.
+* A condition of the WHERE clause that holds a search or compares addresses, belongs to one table
+  that no outer join can fill with NULLs, and otherwise holds only conditions that mean the same
+  here and there, is answered by the scan of that table, exactly, and leaves the statement.
+  Addresses that are compared anywhere else are refused.
 * Every other search becomes a function of the columns that it asks, which evaluates the same
   predicate on the values that DuckDB passes: right anywhere, at the price of reading them.
 
@@ -38,6 +39,7 @@ from indextables.errors import (
 from indextables.expr import filters as f
 from indextables.expr.evaluate import evaluate
 from indextables.expr.infix import EVERY, OPERATORS
+from indextables.expr.ipbind import asked_addresses, refuse_for
 from indextables.expr.predicate import Predicate, referenced_columns
 from indextables.expr.sqlconvert import Converter
 from indextables.expr.sqltext import parse_statement
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from indextables.table import Table
 
 OURS = "indextables"
+_COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ, exp.Between, exp.In)
 
 
 @dataclass
@@ -123,6 +126,7 @@ class Query:
         self._name_tables()
         for scope in list(self.tree.find_all(exp.Select)):
             self._push(scope)
+        self._refuse_addresses()
         for call in list(self.tree.find_all(exp.Anonymous)):
             if call.name.lower() in OPERATORS:
                 self._as_function(call)
@@ -186,7 +190,8 @@ class Query:
             return
         kept = []
         for part in list(_conjuncts(where.this)):
-            source = self._only_source(part, tables) if _has_search(part) else None
+            ours = _has_search(part) or self._asks_addresses(part, tables)
+            source = self._only_source(part, tables) if ours else None
             pushed = None if source is None else self._exact(part, source)
             if source is None or pushed is None:
                 kept.append(part)
@@ -196,6 +201,20 @@ class Query:
             where.set("this", exp.and_(*kept, copy=False))
         else:
             scope.set("where", None)
+
+    def _asks_addresses(self, part: Any, tables: dict[str, tuple[_Source, bool]]) -> bool:
+        """Does a condition compare addresses, which DuckDB would compare as texts?"""
+        found = self._converted(part)
+        sources = [source for source, _ in tables.values()]
+        return any(True for s in sources for _ in asked_addresses(found, s.table.mapping))
+
+    def _refuse_addresses(self) -> None:
+        """What compares addresses where the scans cannot answer it."""
+        for kind in _COMPARISONS:
+            for node in self.tree.find_all(kind):
+                if not node.find(exp.Query):
+                    for source in self.sources.values():
+                        refuse_for("DuckDB", self._converted(node), source.table.mapping)
 
     def _scope_tables(self, scope: Any) -> Iterator[tuple[str, tuple[_Source, bool]]]:
         """Alias to (source, may an outer join fill it with NULLs) of the tables of one SELECT."""

@@ -19,7 +19,9 @@ from typing import Any
 from indextables.config import parse_int
 from indextables.errors import PlanningError
 from indextables.expr.evaluate import can_evaluate
+from indextables.expr.filters import parse_filters
 from indextables.expr.infix import EVERY
+from indextables.expr.ipbind import refuse_for
 from indextables.expr.predicate import (
     TRUE,
     Predicate,
@@ -29,6 +31,7 @@ from indextables.expr.predicate import (
     leaves,
     with_leaves,
 )
+from indextables.naming import user_mapping
 from indextables.planner import Plan, Planner
 from indextables.planner.tasks import SplitTask
 from indextables.spark.driver.packing import packed
@@ -111,6 +114,11 @@ class Scan:
     @cached_property
     def predicates(self) -> list[Predicate]:
         """Each of Spark's filters, bound."""
+        snapshot = self.planner.snapshot
+        if (mapping := snapshot.table_mapping) is not None:
+            known = user_mapping(mapping, snapshot.schema)
+            for node in self.request.filters:
+                refuse_for("Spark", parse_filters(node), known)
         return [self.planner.bind(node) for node in self.request.filters]
 
     @cached_property

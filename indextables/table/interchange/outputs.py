@@ -11,6 +11,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.errors import MissingLibraryError, PlanningError
 from indextables.expr.filters import Filter
+from indextables.expr.ipbind import refuse_for
 
 if TYPE_CHECKING:
     from indextables.planner import Plan
@@ -45,6 +46,7 @@ def pushed_plan(
     What that engine compares and we do not (text with a number, say) is left to it.
     """
     if pushed is not None:
+        refuse_for("the engine that reads the table", pushed, table.mapping)
         with contextlib.suppress(PlanningError):
             return table.plan(pushed if where is None else [where, pushed], columns, limit)
     return table.plan(where, columns, limit)
