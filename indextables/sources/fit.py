@@ -112,6 +112,8 @@ def grows(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _integer_grows(given: pa.DataType, wanted: pa.DataType) -> bool:
     t = pa.types
+    if given == pa.int32() and wanted in (pa.int8(), pa.int16()):
+        return True  # Parquet's smallest integer; each value is checked
     if t.is_signed_integer(wanted):
         spare = t.is_unsigned_integer(given)
         return bool(wanted.bit_width >= given.bit_width + spare)
