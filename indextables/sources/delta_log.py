@@ -13,7 +13,7 @@ taken from it, and a listing that lacks its checkpoint is made again without it.
 The time of a version is the one that its commit carries, where the table keeps such times, and else
 the age of its file; ages that do not grow with the version are taken to.
 
-A log is cleaned while it is read: a file that was listed and is gone makes the reading start anew.
+A log is cleaned while it is read: a file that was listed and is gone makes the reading start again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which format a source has, and one way to open it.
 
-A Delta table has a ``_delta_log``, an Iceberg table a ``metadata`` folder with ``*.metadata.json`` (or
-the location is such a file, or the options name a catalog), and everything else that holds Parquet
-files is a folder of them. Delta is asked first: a Delta table with Iceberg metadata beside its log
-(UniForm) is a Delta table.
+A Delta table has a ``_delta_log``, an Iceberg table a ``metadata`` folder with ``*.metadata.json``
+(or the location is such a file, or the options name a catalog), and everything else that holds
+Parquet files is a folder of them. Delta is asked first: a Delta table with Iceberg
+metadata beside its log (UniForm) is a Delta table.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def open_source(
 ) -> SourceTable:
     """The table of another format at a location.
 
-    ``options`` are those of its storage, and ``roots``, ``relocate`` (see ``roots``), ``catalog`` and
-    ``table`` (Iceberg), ``partition_types`` (Parquet).
+    ``options`` are those of its storage, and ``roots``, ``relocate`` (see ``roots``), ``catalog``
+    and ``table`` (Iceberg), ``partition_types`` (Parquet).
     """
     chosen = recognise(location, options) if format is None else format.lower()
     if chosen not in FORMATS:
