@@ -116,6 +116,47 @@ def test_codes_of_the_writer_are_read(rng: random.Random) -> None:
         assert found.labels(found.codes).to_pylist() == texts
 
 
+@pytest.mark.parametrize("values", [0, 1, 2, 3, 4, 5, 6, 15, 16, 254, 255, 256, 700])
+def test_codes_of_every_number_of_values(rng: random.Random, values: int) -> None:
+    """Read back by a twin that takes the digits of each byte one by one."""
+    rows = 1003
+    numbers = [rng.randrange(values + 1) for _ in range(rows - values)] + [*range(values, 0, -1)]
+    texts = [None if number == 0 else f"v{number}" for number in numbers]
+    builder = CodeBuilder()
+    builder.add(pa.array(texts, pa.string()).dictionary_encode())
+    raw = builder.finish()
+    assert raw is not None
+    found = parse_codes(raw, pa.string(), rows, "p")
+    assert found.labels(found.codes).to_pylist() == texts
+    _, _, count, form, packed = _HEADER.unpack_from(raw)
+    plain = zstandard.ZstdDecompressor().decompress(raw[len(raw) - packed :])
+    base, twin = count + 1, []
+    for byte in plain if form else ():
+        for _ in range(form):
+            twin.append(byte % base)
+            byte //= base
+    if not form:
+        twin = [low + 256 * high for low, high in zip(plain[:rows], plain[rows:], strict=True)]
+    assert found.codes.tolist() == twin[:rows]
+
+
+def test_codes_in_a_form_that_is_not_theirs() -> None:
+    """Five values are written three to a byte, as numbers below 216."""
+
+    def member(form: int, plain: bytes) -> bytes:
+        packed = zstandard.ZstdCompressor().compress(plain)
+        values = [b"a", b"b", b"c", b"d", b"e"]
+        header = _HEADER.pack(b"ITXCODE2", 4, len(values), form, len(packed))
+        return b"".join([header, np.ones(5, "<u4").tobytes(), *values, packed])
+
+    assert parse_codes(member(3, b"\x07\x05"), pa.string(), 4, "p").codes.tolist() == [1, 1, 0, 5]
+    bad = [(0, bytes(8)), (1, bytes(4)), (2, bytes(2)), (4, bytes(1)), (99, bytes(1))]
+    bad += [(3, b"\xd8\x00"), (3, b"\x00"), (3, bytes(3)), (3, b"\x00\x07"[:0])]
+    for form, plain in bad:
+        with little_memory(), pytest.raises(CorruptFileError):
+            parse_codes(member(form, plain), pa.string(), 4, "p")
+
+
 # -- whole splits --------------------------------------------------------------------------------
 
 

@@ -4,8 +4,14 @@ The values of a column, in order of first appearance, are numbered from 1; 0 is 
 two) a row, compressed, gives every row's value. A question about the column alone is then asked of
 its few values and looked up for all rows at once, and groups are counted without a string.
 
-    "ITXCODE1"  u64 rows  u32 values  u32 bytes of a code  u64 bytes of the codes, compressed
+    "ITXCODE2"  u64 rows  u32 values  u32 form  u64 bytes of the codes, compressed
     u32 lengths[values]  the values, UTF-8  the codes, zstd
+
+Codes of few values are written several to a byte before they are compressed, because the compressor
+spends whole bits on a byte: the level of a log line then takes 1.5 bits, not 2.2. ``form`` says
+how many, as digits of one number, lowest first; 0 stands for codes of two bytes, all lower bytes
+before all upper ones. Tables of older releases ("ITXCODE1") have one code after the other, of
+``form`` bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +31,9 @@ from indextables.storage.machine import refuse_to_judge
 
 MOST_VALUES = 65_535
 _HEADER = struct.Struct("<8sQIIQ")
-_MAGIC = b"ITXCODE1"
+_MAGIC = b"ITXCODE2"
+_OLD_MAGIC = b"ITXCODE1"
+_PLANES = 0
 _CODEC = "zstd"
 
 
@@ -95,13 +103,49 @@ class CodeBuilder:
         """The member, or ``None`` if the column has too many values."""
         if self._parts is None:
             return None
-        width = 1 if len(self._numbers) < 256 else 2
         codes = np.concatenate([np.empty(0, np.uint16), *self._parts])
-        packed = pa.compress(codes.astype(f"<u{width}").tobytes(), codec=_CODEC, asbytes=True)
         texts = [value.encode() for value in self._numbers]
-        header = _HEADER.pack(_MAGIC, len(codes), len(texts), width, len(packed))
+        form = _form_of(len(texts))
+        packed = pa.compress(_pack(codes, len(texts) + 1, form), codec=_CODEC, asbytes=True)
+        header = _HEADER.pack(_MAGIC, len(codes), len(texts), form, len(packed))
         lengths = np.array([len(t) for t in texts], "<u4").tobytes()
         return b"".join([header, lengths, *texts, packed])
+
+
+def _form_of(values: int) -> int:
+    """How many codes of so many values (and NULL) one byte holds; ``_PLANES``: less than one."""
+    return next((k for k in range(8, 0, -1) if (values + 1) ** k <= 256), _PLANES)
+
+
+def _pack(codes: NDArray[np.uint16], base: int, form: int) -> bytes:
+    if form == _PLANES:
+        return codes.astype("<u2").view(np.uint8).reshape(-1, 2).T.tobytes()
+    digits = np.zeros((-(-len(codes) // form), form), np.uint8)
+    digits.reshape(-1)[: len(codes)] = codes
+    return (digits @ base ** np.arange(form)).astype(np.uint8).tobytes()
+
+
+def _unpacked(packed: bytes, rows: int, base: int, form: int) -> NDArray[Any]:
+    """The codes of one member of the present form."""
+    if form != _form_of(base - 1):
+        raise ValueError(f"{base - 1} values are not written in form {form}")
+    size = 2 * rows if form == _PLANES else -(-rows // form)
+    plain = np.frombuffer(pa.decompress(packed, size, codec=_CODEC, asbytes=True), np.uint8)
+    if form == _PLANES:
+        return plain.reshape(2, -1).T.copy().view("<u2").reshape(-1)
+    if form == 1:
+        return plain
+    if len(plain) and int(plain.max()) >= base**form:
+        raise ValueError("a byte holds more than its codes")
+    digits = np.arange(base**form)[:, None] // base ** np.arange(form) % base
+    return digits.astype(np.uint8)[plain].reshape(-1)[:rows]
+
+
+def _unpacked_old(packed: bytes, rows: int, width: int) -> NDArray[Any]:
+    if width not in (1, 2):
+        raise ValueError("not a table of codes")
+    plain = pa.decompress(packed, rows * width, codec=_CODEC, asbytes=True)
+    return np.frombuffer(plain, f"<u{width}")
 
 
 def parse_codes(raw: bytes, dtype: pa.DataType, num_rows: int, path: str) -> Codes:
@@ -110,8 +154,8 @@ def parse_codes(raw: bytes, dtype: pa.DataType, num_rows: int, path: str) -> Cod
     A few bytes unpack to any number of codes, so what they say is compared with the split first.
     """
     try:
-        magic, rows, count, width, packed = _HEADER.unpack_from(raw)
-        if magic != _MAGIC or width not in (1, 2):
+        magic, rows, count, form, packed = _HEADER.unpack_from(raw)
+        if magic not in (_MAGIC, _OLD_MAGIC):
             raise ValueError("not a table of codes")
         if rows != num_rows:
             raise ValueError(f"codes of {rows} rows, the split has {num_rows}")
@@ -119,8 +163,10 @@ def parse_codes(raw: bytes, dtype: pa.DataType, num_rows: int, path: str) -> Cod
         if end + packed != len(raw):
             raise ValueError("lengths do not fit")
         values = typed_values(spelt, dtype)
-        plain = pa.decompress(raw[end:], rows * width, codec=_CODEC, asbytes=True)
-        codes = np.frombuffer(plain, f"<u{width}")
+        if magic == _MAGIC:
+            codes = _unpacked(raw[end:], rows, count + 1, form)
+        else:
+            codes = _unpacked_old(raw[end:], rows, form)
     except (ValueError, struct.error, pa.ArrowException, OSError) as error:
         refuse_to_judge(error, path=path)
         raise CorruptFileError(f"a table of codes does not parse ({error})", path=path) from error
