@@ -22,7 +22,7 @@ from indextables.verbs import REGISTRY, Verb, first_words
 from indextables.verbs.grammar import RAW, Choice, Flag, Node, Slot, Word, compiled, leading_words
 
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SHARED = ("TABLE", "FROM", "INDEX")
+_SHARED = ("TABLE", "FROM", "INDEX", "HISTORY", "PARTITIONS")
 _DAYS = ("DAYS", "DAY", "HOURS", "HOUR")
 
 Taken = dict[str, Any]
@@ -80,9 +80,10 @@ def named_table(text: str) -> TableName | None:
     if not any(tuple(t.upper for t in tokens[: len(words)]) == words for words in starts):
         return None
     try:
-        return parse(text).table
+        statement = parse(text)
     except CommandSyntaxError:
         return None
+    return statement.table if statement.verb.BY_NAME else None
 
 
 def parse(text: str) -> Statement:

@@ -60,6 +60,7 @@ from indextables.naming import (
 from indextables.splits.write.table_writer import TableWriter
 from indextables.storage.base import Store, open_store, resolve_options
 from indextables.storage.deleting import UNCOMMITTED, Kind, delete
+from indextables.table.definition import Definition
 from indextables.table.evolution import conform, evolved_schema
 from indextables.types import normalize_schema, schema_to_json
 
@@ -81,6 +82,8 @@ class WriteOrder:
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     replaces: Any = None
     """A condition on partition columns, in any form ``bind`` takes: what an overwrite replaces."""
+    definition: Definition | None = None
+    """What the table shall be, where a statement makes or replaces it."""
     time_zone: str = "UTC"
     job_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -120,11 +123,29 @@ class WriteOrder:
             next_version(log.writable(base).version, self.path)
         return self.decide_on(base)
 
+    def _redefinition(self) -> Definition | None:
+        """What the table is replaced by; ``None`` where it keeps its definition."""
+        if self.mode != "overwrite":
+            return None
+        if self.definition is not None and self.definition.replaces:
+            return self.definition
+        if not self.config["write.overwriteSchema"]:
+            return None
+        if self.replaces is not None or self.config["write.partitionOverwriteMode"] == "dynamic":
+            raise ConfigError(
+                "overwriteSchema replaces the whole table",
+                hint="Leave out replaceWhere and partitionOverwriteMode, or overwriteSchema",
+            )
+        return Definition(self.data_schema, self.partition_by or None, replaces=True)
+
     def decide_on(self, base: Snapshot) -> WriteOrder:
         """The same for a table that is there, as it is in this snapshot."""
         self.config = Config.of(self.config, _settings_of(base))
         self.seen = base.version
         self.table_id = base.metadata.id
+        new = self._redefinition()
+        if new is not None:
+            base = _snapshot_of(new.metadata(base, self.indexing), self.config)
         self._fix(base)
         return self
 
@@ -146,6 +167,8 @@ class WriteOrder:
         return grown(base.schema, schema, base.metadata.configuration)
 
     def _new_table(self) -> Metadata:
+        if self.definition is not None:
+            return self.definition.metadata(None, self.indexing)
         names = {n.lower(): n for n in self.data_schema.names}
         columns = tuple(names.get(p.lower(), p) for p in self.partition_by)
         mapping = DocMapping.for_schema(self.data_schema, columns, self.indexing)
@@ -270,6 +293,13 @@ class WriteOrder:
             found["replaceWhere"] = shown
         return found
 
+    def define(self) -> None:
+        """Make or replace the table without a row."""
+        if self.first is not None:
+            self._log()
+        else:
+            self.commit(())
+
     def changes_of_schema(self, snapshot: Snapshot) -> Iterator[Action]:
         """What the written splits ask of the table's metadata; an error if they fit no more."""
         self._check_still_fits(snapshot)
@@ -279,11 +309,28 @@ class WriteOrder:
             yield _with_schema(snapshot.metadata, schema, mapping)
 
     def _changes(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[Action]:
+        new = self._redefinition()
+        if new is not None and self.first is None:
+            yield from self._replacing(new, snapshot, adds)
+            return
         yield from self.changes_of_schema(snapshot)
         if self.mode == "overwrite":
             now = int(time.time() * 1000)
             for add in self._replaced(snapshot, adds):
                 yield add.removal(now)
+        yield from adds
+
+    def _replacing(
+        self, new: Definition, snapshot: Snapshot, adds: Sequence[AddFile]
+    ) -> Iterator[Action]:
+        """Another definition and other rows, in one commit."""
+        metadata = new.metadata(snapshot, self.indexing)
+        self._check_still_fits(_snapshot_of(metadata, self.config), snapshot.version)
+        yield metadata
+        yield from new.dropped_indexes(snapshot)
+        now = int(time.time() * 1000)
+        for add in snapshot.files():
+            yield add.removal(now)
         yield from adds
 
     def _replaced(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterable[AddFile]:
@@ -315,7 +362,7 @@ class WriteOrder:
                 hint="Filter the data, or widen the predicate; nothing was committed",
             )
 
-    def _check_still_fits(self, snapshot: Snapshot) -> None:
+    def _check_still_fits(self, snapshot: Snapshot, version: int | None = None) -> None:
         """Do the written splits fit the table as it is now?"""
         changed = None
         if self.first is None and snapshot.metadata.id != self.table_id:
@@ -329,7 +376,7 @@ class WriteOrder:
             raise CommitConflictError(
                 f"the table changed while the rows were written: {changed}",
                 path=self.path,
-                version=snapshot.version,
+                version=snapshot.version if version is None else version,
                 hint="Nothing was committed; run the write again",
             )
 

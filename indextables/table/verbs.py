@@ -66,6 +66,9 @@ class Verbs:
     index_blocks = index_splits
     describe_indexes = method(indexes.DescribeIndexes)
 
+    describe_history = method(looking.DescribeHistory)
+    show_partitions = method(looking.ShowPartitions)
+    analyze = method(looking.AnalyzeTable)
     describe_state = method(looking.DescribeState)
     describe_log = method(looking.DescribeLog)
     describe_xrefs = method(looking.DescribeXRefs)

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from indextables.config import Config
 from indextables.errors import ConfigError
-from indextables.mapping import RECORDS, TOKENIZERS, IndexingOptions
+from indextables.mapping import (
+    DEFAULT_TOKEN_LENGTH,
+    RECORDS,
+    TOKENIZERS,
+    DocMapping,
+    IndexingOptions,
+)
 
 _KINDS = ("string", "text", "json", "ip", "substring")
 _LENGTHS = {"tantivy_max": 65530, "default": 255, "legacy": 40, "min": 1}
@@ -127,3 +135,39 @@ def token_length(value: Any) -> int:
             hint=f"Names: {', '.join(_LENGTHS)}",
         )
     return length
+
+
+def settings_of(
+    mapping: DocMapping, schema: pa.Schema, partitions: Iterable[str]
+) -> dict[str, str] | None:
+    """The fewest settings that make new splits of this schema indexed as the mapping says.
+
+    ``None`` where none do: a mapping may come from elsewhere.
+    """
+    plain = DocMapping.for_schema(schema, partitions)
+    found: dict[str, list[str]] = {}
+    single: dict[str, str] = {}
+    for have in mapping.fields:
+        usual = plain.get(have.name)
+        if usual is None or have == usual:
+            continue
+        if have.type in ("json", "ip") and usual.type == "text":
+            found.setdefault(f"indexing.typemap.{have.type}", []).append(have.name)
+            continue
+        if have.is_tokenized:
+            found.setdefault("indexing.typemap.text", []).append(have.name)
+            if have.tokenizer != "default":
+                single[f"indexing.tokenizer.{have.name}"] = str(have.tokenizer)
+            if have.record != "position":
+                single[f"indexing.indexrecordoption.{have.name}"] = have.record
+            if have.token_length != DEFAULT_TOKEN_LENGTH:
+                single[f"indexing.tokenlength.{have.name}"] = str(have.token_length)
+        if have.fast != (usual.fast and not have.is_tokenized):
+            kind = "fastfields" if have.fast else "nonfastfields"
+            found.setdefault(f"indexing.{kind}", []).append(have.name)
+        if not have.indexed:
+            found.setdefault("indexing.storeonlyfields", []).append(have.name)
+    settings = {**{k: ",".join(v) for k, v in found.items()}, **single}
+    made = DocMapping.for_schema(schema, partitions, indexing_options(Config(settings)))
+    same = all(field == mapping.get(field.name) for field in made.fields)
+    return settings if same else None

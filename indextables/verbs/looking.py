@@ -71,6 +71,41 @@ class DescribeStatsCoverage(Verb["list[coverage.StatsCoverage]"]):
 
 
 @verb
+class DescribeHistory(Verb["pa.Table"]):
+    """The versions of a table, newest first: when, what, and what changed."""
+
+    SQL = "DESCRIBE HISTORY {table} [LIMIT {limit:int}]"
+    CLI, METHOD = "describe-history", "describe_history"
+    COLUMNS = "maintenance.facts:HISTORY_COLUMNS"
+    DOES = "maintenance.facts:describe_history"
+    BY_NAME = True
+
+    limit: int | None = parameter(default=None, doc="At most this many.")
+
+
+@verb
+class ShowPartitions(Verb["pa.Table"]):
+    """The partitions that hold rows."""
+
+    SQL = "SHOW PARTITIONS {table}"
+    CLI, METHOD = "show-partitions", "show_partitions"
+    COLUMNS = "maintenance.facts:SHOWN_COLUMNS"
+    DOES = "maintenance.facts:show_partitions"
+    BY_NAME = True
+
+
+@verb
+class AnalyzeTable(Verb["pa.Table"]):
+    """Splits, rows and bytes. The log keeps them exact with every write: nothing is computed."""
+
+    SQL = "ANALYZE TABLE {table} COMPUTE STATISTICS [NOSCAN | FOR ALL COLUMNS]"
+    CLI, METHOD = "analyze", "analyze"
+    COLUMNS = "maintenance.facts:STATISTICS_COLUMNS"
+    DOES = "maintenance.facts:statistics"
+    BY_NAME = True
+
+
+@verb
 class DescribeEnvironment(Verb["list[describe.Setting]"]):
     """What this process runs with; secrets are never shown."""
 

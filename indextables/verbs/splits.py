@@ -131,11 +131,10 @@ class Reorg(Verb["rows.ReorgResult"]):
 class Truncate(Verb["rows.DeleteResult"]):
     """Delete all rows; the table, its schema and its older versions stay."""
 
-    SQL = "TRUNCATE TABLE {table:path} [{dry_run:DRY RUN}]"
+    SQL = "TRUNCATE TABLE {table} [{dry_run:DRY RUN}]"
     CLI = METHOD = "truncate"
     DOES = "maintenance.delete:truncate_table"
-    MUTATES = True
-    BY_NAME = True
+    MUTATES = BY_NAME = True
 
     dry_run: bool = parameter(default=False, doc="Only say what would be done.")
 

@@ -105,6 +105,8 @@ READING = {
     "sizes": Verb("DESCRIBE INDEXTABLES COMPONENT SIZES {}"),
     "coverage": Verb("DESCRIBE INDEXTABLES STATS COVERAGE {}", on_empty="word"),
     "indexes": Verb("DESCRIBE INDEXTABLES INDEXES {}"),
+    "history": Verb("DESCRIBE HISTORY {}", on_empty="CREATE TABLE"),
+    "analyze": Verb("ANALYZE TABLE {} COMPUTE STATISTICS"),
     "doctor": Verb("DOCTOR {}", on_empty="0 splits are sound"),
     "prewarm": Verb("PREWARM INDEXTABLES CACHE {}", on_empty="success"),
     "invalidate": Verb("INVALIDATE INDEXTABLES TRANSACTION LOG CACHE FOR {}"),

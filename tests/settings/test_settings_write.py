@@ -12,6 +12,7 @@ from indextables.errors import ConfigError, IndexTablesError
 from indextables.mapping import FieldMapping
 from indextables.spark.driver.distributing import distribution
 from indextables.spark.driver.request import Access
+from indextables.table import open_table
 
 ROWS = {"id": [1, 2, 3], "msg": ["Disk-full now", "disk ok", "all fine"], "host": ["a", "b", "c"]}
 
@@ -185,6 +186,34 @@ def test_write_merge_schema(tmp_path: Path) -> None:
         write({"id": [2], "extra": ["x"]}, path)
     write({"id": [2], "extra": ["x"]}, path, write__mergeSchema=True)
     assert opened(path).schema.names == ["id", "extra"]
+
+
+def test_write_cluster_by(tmp_path: Path) -> None:
+    """``write.clusterBy``: Spark is asked to sort the rows, as the write or the table says."""
+    asked = Access(str(tmp_path / "none"), settings={"write.clusterBy": "id,m"})
+    assert distribution(asked, [])["sort"] == ["id", "m"]
+    write({"id": [1]}, tmp_path / "t")
+    opened(tmp_path / "t").set_properties({"spark.indextables.write.clusterBy": "id"})
+    assert distribution(Access(str(tmp_path / "t")), [])["sort"] == ["id"]
+    assert distribution(Access(str(tmp_path / "other")), [])["sort"] == []
+
+
+def test_write_overwrite_schema(tmp_path: Path) -> None:
+    """``write.overwriteSchema``: an overwrite may replace the columns, in one version."""
+    path = tmp_path / "t"
+    write({"id": [1], "m": ["a b"]}, path, indexing__typemap__text="m")
+    with pytest.raises(IndexTablesError, match="extra"):
+        write({"extra": ["x"]}, path, mode="overwrite")
+    write({"m": ["c d"], "extra": ["x"]}, path, mode="overwrite", write__overwriteSchema=True)
+    table = opened(path)
+    assert table.to_arrow().to_pylist() == [{"m": "c d", "extra": "x"}]
+    assert table.snapshot.version == 2
+    assert table.snapshot.table_mapping.get("m").is_tokenized
+    assert open_table(str(path), version=1).to_arrow().to_pylist() == [{"id": 1, "m": "a b"}]
+    for given in ({"write__replaceWhere": "m = 'x'"}, {"write__partitionOverwriteMode": "dynamic"}):
+        with pytest.raises(IndexTablesError, match="overwriteSchema replaces the whole table"):
+            write({"n": [1]}, path, mode="overwrite", write__overwriteSchema=True, **given)
+    assert opened(path).snapshot.version == 2
 
 
 DAYS = {"id": [1, 2], "day": ["mon", "tue"]}

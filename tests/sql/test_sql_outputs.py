@@ -76,6 +76,12 @@ OUTPUTS = {
         table_path string, column string, type string, splits int64, splits_with_bounds int64,
         splits_with_null_counts int64, splits_with_nan_counts int64, bounds_percent double,
         can_have bool""",
+    "DESCRIBE HISTORY {}": f"""
+        version int64, timestamp {MOMENT}, operation string, operationParameters string,
+        operationMetrics string, commitId string, splitsAdded int64, splitsRemoved int64""",
+    "SHOW PARTITIONS {}": "partition string",
+    "ANALYZE TABLE {} COMPUTE STATISTICS": """
+        table_path string, version int64, splits int64, rows int64, size_bytes int64""",
     "DESCRIBE INDEXTABLES ENVIRONMENT": """
         host string, role string, property_type string, property_name string,
         property_value string""",

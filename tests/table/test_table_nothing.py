@@ -186,6 +186,8 @@ def test_maintenance_of_nothing(state: str, tmp_path: Path) -> None:
     table.drop_index("host")
     table.index_coverage()
     table.stats_coverage()
+    table.describe_history(limit=0)
+    table.analyze()
     table.xref_coverage()
     table.xrefs()
     table.indexes()

@@ -21,27 +21,24 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from indextables.config import PREFIX
-from indextables.errors import IndexTablesError, TableNotFoundError
-from indextables.log.log import TransactionLog
-from indextables.mapping import DocMapping
+from indextables.errors import IndexTablesError
 from indextables.naming import stored_columns
 from indextables.planner import Plan
 from indextables.spark import compat
 from indextables.spark.driver.opened import GoneError, Opened, OpenScans
 from indextables.spark.driver.quick import as_stream, quick_answer
 from indextables.spark.driver.scan import Request
-from indextables.spark.driver.tables import SHARED
+from indextables.spark.driver.tableanswers import TableAnswers
 from indextables.spark.driver.workers import Watch
 from indextables.spark.tasks.grouped import Aggregation
 from indextables.splits.read.partials import group_states
 from indextables.table.execute import SCORE
-from indextables.types import normalize_schema, schema_from_json, schema_to_json, type_to_json
+from indextables.types import type_to_json
 
 OK, FAILED, NOTHING, ROWS, GONE = b"\0", b"\1", b"\2", b"\3", b"\4"
 
 
-class Bridge:
+class Bridge(TableAnswers):
     """The Python end of ``io.indextables.Bridge``."""
 
     class Java:
@@ -97,57 +94,6 @@ class Bridge:
             return str(error)
         except Exception as error:
             return f"indextables failed to run {command!r}: {error!r}\n{traceback.format_exc()}"
-
-    # -- tables ---------------------------------------------------------------------------------
-
-    def _describe(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        request = Request(body)
-        may_be_missing = body.get("forWrite") or "declaredSchema" in body
-        try:
-            snapshot = self.opened.current(request)
-        except TableNotFoundError:
-            if not may_be_missing:
-                raise
-            return _virtual(request)
-        properties = {"provider": "indextables", "location": request.access.path}
-        return {
-            "path": request.access.path,
-            "schema": json.loads(schema_to_json(visible(snapshot.schema, request))),
-            "partitionColumns": list(snapshot.partition_columns),
-            "properties": {**properties, **snapshot.metadata.configuration},
-            "acceptAnySchema": bool(body.get("forWrite") and body.get("byName", True)),
-        }
-
-    def _exists(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"exists": SHARED.exists(Request(body).access)}
-
-    def _create(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from indextables.table.write_options import indexing_options
-
-        access = Request(body).access
-        schema = normalize_schema(schema_from_json(body["declaredSchema"]))
-        partitions = tuple(body.get("partitionColumns", ()))
-        mapping = DocMapping.for_schema(schema, partitions, indexing_options(access.config))
-        given = {k: v for k, v in body["options"].items() if k.lower().startswith(PREFIX)}
-        TransactionLog.create(
-            access.path,
-            schema,
-            partition_columns=partitions,
-            configuration={"indextables.docMapping": mapping.to_json(), **given},
-            storage_options=access.storage_options,
-            config=access.config,
-        )
-        return {}
-
-    def _alter(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from indextables.verbs import Target, invoke, logs
-
-        on = Target.of(SHARED.log(Request(body).access))
-        if body["set"]:
-            invoke(logs.SetProperties(body["set"]), on)
-        if body["unset"]:
-            invoke(logs.UnsetProperties(body["unset"]), on)
-        return {}
 
     # -- scans ----------------------------------------------------------------------------------
 
@@ -223,6 +169,13 @@ class Bridge:
         self.workers.require()
         return distribution(Request(body).access, body["partitionColumns"])
 
+    # -- searches above scans -------------------------------------------------------------------
+
+    def _search(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.spark.tasks.searching import planned
+
+        return {"note": planned(body)}
+
     # -- SQL ------------------------------------------------------------------------------------
 
     def _sql(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,29 +207,6 @@ def _reader(opened: Opened, plan: Plan, body: Mapping[str, Any]) -> Any:
         tasks = [TaskPartition(None, next(aggregation.of(())))]
     schema = scan.table.snapshot.schema
     return TaskReader(scan.request.access, schema, output, tasks, aggregation)
-
-
-def visible(schema: pa.Schema, request: Request) -> pa.Schema:
-    """The columns a reader sees: all, or those fixed at load."""
-    chosen = request.access.config["read.columns"]
-    if not chosen or request.body.get("forWrite"):
-        return schema
-    from indextables.spark.source import chosen_fields
-
-    return chosen_fields(schema, chosen)
-
-
-def _virtual(request: Request) -> dict[str, Any]:
-    """A table that the next write will create."""
-    declared = request.body.get("declaredSchema")
-    schema = json.loads(declared) if declared else {"type": "struct", "fields": []}
-    return {
-        "path": request.access.path,
-        "schema": schema,
-        "partitionColumns": list(request.body.get("partitionColumns", ())),
-        "properties": {"provider": "indextables", "location": request.access.path},
-        "acceptAnySchema": not schema["fields"] or bool(request.body.get("forWrite")),
-    }
 
 
 def _result_schema(aggregation: Aggregation) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from indextables.spark.driver.classes import (
     jar_name,
     private_cache,
 )
-from indextables.spark.driver.shim import CATALOG, reason
+from indextables.spark.driver.shim import CATALOG, reason, takes_session_catalog
 from indextables.spark.sql import rewrite as sqltext
 
 
@@ -31,6 +31,7 @@ def install(spark: Any) -> None:
         jar = cached_jar(spark.version)
         spark.addArtifacts(str(jar))
         spark.conf.set(f"spark.sql.catalog.{CATALOG}", "io.indextables.IndexTablesCatalog")
+        takes_session_catalog(spark)
     except ShimUnavailableError:
         raise
     except Exception as error:

@@ -22,6 +22,7 @@ _ALIASES = {
     "where": "read.where",
     "columns": "read.columns",
     "mergeschema": "write.mergeSchema",
+    "overwriteschema": "write.overwriteSchema",
     "replacewhere": "write.replaceWhere",
     "partitionoverwritemode": "write.partitionOverwriteMode",
 }

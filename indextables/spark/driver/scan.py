@@ -2,9 +2,10 @@
 
 Which filters are *accepted* (Spark then never checks them again) is decided leaf by leaf. A filter
 of comparisons, lists, null tests and patterns is accepted, the reader being exact for those. An
-expression that Spark can compute is left to Spark, and still prunes. A filter with a text search
-must be accepted whole, because no other part can decide it; one that cannot is an error now, at
-planning, never a wrong row later.
+expression that Spark can compute is left to Spark, and still prunes. A filter with a text search is
+accepted whole or left whole: Spark then computes the search on the values (``tasks.searching``). A
+search of several fields cannot be computed so; where its filter cannot be accepted, that is an
+error now, at planning, never a wrong row later.
 
 Tasks check what the log has not proved: the residual, with everything left to Spark taken as true.
 """
@@ -172,6 +173,8 @@ def _is_accepted(predicate: Predicate) -> bool:
         return False
     if can_evaluate(predicate):
         return True
+    if not any(isinstance(leaf, TextMatch) and len(leaf.fields) > 1 for leaf in found):
+        return False
     parts = ", ".join(sorted({leaf.text for leaf in undecided}))
     raise PlanningError(
         f"a text search cannot be combined with {parts}",

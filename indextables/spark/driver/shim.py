@@ -13,6 +13,7 @@ switched off: the provider then answers to another name and Spark finds layer 1 
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import Any
 
 from indextables.spark import compat
@@ -21,6 +22,8 @@ from indextables.spark.driver.classes import ShimUnavailableError, class_path
 from indextables.spark.sql.rewrite import java_pattern
 
 CATALOG = "indextables"
+SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+SESSION_CLASS = "io.indextables.IndexSessionCatalog"
 _MARK = "indextables.shim.classes"
 
 
@@ -86,11 +89,32 @@ def _start_callbacks(gateway: Any) -> None:
 
 
 def _set_catalog(spark: Any) -> None:
-    """Name the catalog and load it now: threads that come later may not see its classes."""
+    """Name the catalogs and load them now: threads that come later may not see their classes."""
     key = f"spark.sql.catalog.{CATALOG}"
     if spark.conf.get(key, None) is None:
         spark.conf.set(key, "io.indextables.IndexTablesCatalog")
-    spark._jsparkSession.sessionState().catalogManager().catalog(CATALOG)
+    catalogs = spark._jsparkSession.sessionState().catalogManager()
+    catalogs.catalog(CATALOG)
+    if takes_session_catalog(spark):
+        catalogs.catalog("spark_catalog")
+
+
+def takes_session_catalog(spark: Any) -> bool:
+    """Put ours in front of the session's catalog, unless another library's is there.
+
+    Spark looks the setting up whenever it needs the catalog, so it may be set while it runs.
+    """
+    current = spark.conf.get(SESSION_CATALOG, "builtin")
+    if current == "builtin":
+        spark.conf.set(SESSION_CATALOG, SESSION_CLASS)
+    elif current != SESSION_CLASS:
+        warnings.warn(
+            f"{SESSION_CATALOG} is {current}, so CREATE TABLE ... USING indextables and other "
+            "statements by name go there; name tables of indextables by their path, "
+            "indextables.`/a/path`, or start the session without that setting",
+            stacklevel=6,
+        )
+    return bool(spark.conf.get(SESSION_CATALOG) == SESSION_CLASS)
 
 
 def _switch_off(spark: Any, jvm: Any) -> None:
@@ -100,3 +124,5 @@ def _switch_off(spark: Any, jvm: Any) -> None:
             jvm.io.indextables.Bridge.switchOff()
             jvm.io.indextables.SqlParser.remove(spark._jsparkSession)
             spark.conf.unset(f"spark.sql.catalog.{CATALOG}")
+            if spark.conf.get(SESSION_CATALOG, None) == SESSION_CLASS:
+                spark.conf.unset(SESSION_CATALOG)

@@ -27,9 +27,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from indextables.errors import PlanningError, TableNotFoundError
+from indextables.errors import ConfigError, PlanningError, TableNotFoundError
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import AddFile, RemoveFile, Txn
+from indextables.log.log import TransactionLog
+from indextables.log.read.moments import to_millis
 from indextables.log.read.snapshot import Snapshot
 from indextables.planner.tasks import SplitTask, deal_out, splits_per_task
 from indextables.spark.compat import (
@@ -61,6 +63,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         given = {k.lower(): v for k, v in options.items()}
         self.most_files = int(given.get("maxfilespertrigger", 0)) or None
         self.starting_version = given.get("startingversion")
+        self.starting_timestamp = given.get("startingtimestamp")
+        if self.starting_version is not None and self.starting_timestamp is not None:
+            raise ConfigError("give startingVersion or startingTimestamp, not both")
         self.ignore_deletes = given.get("ignoredeletes", "false").lower() == "true"
         self.last_version: int | None = None
         self.reached: dict[str, Any] | None = None
@@ -79,11 +84,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         log = SHARED.log(self.access)
+        if self.starting_timestamp is not None:
+            return {"version": self._since(log), "file": 0, FIRST: False}
         if self.starting_version is None:
             return {"version": log.snapshot().version, "file": 0, FIRST: True}
         text = str(self.starting_version).lower()
         version = log.snapshot().version + 1 if text == "latest" else int(text)
         return {"version": version, "file": 0, FIRST: False}
+
+    def _since(self, log: TransactionLog) -> int:
+        """The first version of that moment or later; all versions where it lies before them."""
+        moment = to_millis(self.starting_timestamp)
+        later = [entry.version for entry in log.history() if entry.timestamp >= moment]
+        return min(later, default=log.snapshot().version + 1)
 
     def latestOffset(  # noqa: N802
         self, start: Any = None, limit: Any = None

@@ -64,6 +64,10 @@ class Tables:
             lambda: TransactionLog.open(access.path, storage_options=options, config=config),
         )
 
+    def forget(self, access: Access) -> None:
+        """Close the logs of a table, with whatever settings they were opened."""
+        self._logs.remove_if(lambda key, log: key[0] == access.path)
+
     def exists(self, access: Access) -> bool:
         """Is there a table?"""
         return TransactionLog.exists(

@@ -37,8 +37,8 @@ def patch_writers() -> None:
 
     _wrap(DataFrameReader, "load", _actively)
     _wrap(DataFrameWriter, "save", _saving)
-    for name in ("insertInto", "saveAsTable"):
-        _wrap(DataFrameWriter, name, _actively)
+    _wrap(DataFrameWriter, "insertInto", _actively)
+    _wrap(DataFrameWriter, "saveAsTable", _saving_as_table)
     for name in _V2:
         _wrap(DataFrameWriterV2, name, _actively)
     _wrap(SparkSession, "sql", _plainly)
@@ -88,6 +88,45 @@ def active(spark: Any) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+def _saving_as_table(plain: Any) -> Any:
+    def save(
+        self: Any,
+        name: str,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803
+        **options: Any,
+    ) -> None:
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        if format is not None:
+            self.format(format)
+        with told_plainly(), active(self._spark):
+            place = _growing(self, name)
+            if place is None:
+                plain(self, name)
+            else:
+                self.save(place)
+
+    return save
+
+
+def _growing(writer: Any, name: str) -> str | None:
+    """Where a table is that an append may add columns to: Spark lets no new column reach a name."""
+    java = getattr(writer, "_jwrite", None)
+    if java is None or java.source() != "indextables" or str(java.curmode()).lower() != "append":
+        return None
+    asked = java.extraOptions().get("mergeSchema")
+    if not asked.isDefined() or str(asked.get()).lower() != "true":
+        return None
+    if not writer._spark.catalog.tableExists(name):
+        return None
+    rows = writer._spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    found = {row[0]: row[1] for row in rows}
+    return found.get("Location") if found.get("Provider") == "indextables" else None
 
 
 def _saving(plain: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from indextables.config import Config
 from indextables.expr.connector import from_connector
 from indextables.log.actions import AddFile
 from indextables.log.read.pinned import refuse_write
 from indextables.spark.driver.request import Access
+from indextables.spark.tasks.searching import FIELD_NOTE
 from indextables.spark.tasks.stamped import Stamped
 from indextables.spark.tasks.worker import settled_worker
+from indextables.table.definition import Definition
 from indextables.table.order import WriteOrder
 from indextables.table.write_options import indexing_options
 from indextables.types import schema_from_json
@@ -44,6 +47,9 @@ def decided(access: Access, schema: StructType, overwrite: bool) -> WriteOrder:
         refuse_write(access.notes["__at"])
     notes = access.notes
     config = access.config
+    definition = defined(notes)
+    if definition is not None:
+        config = Config.of(config, definition.settings)
     replaces, dynamic = _overwritten(notes.get("__overwrite", ""))
     if dynamic:
         config = config.updated({"write.partitionOverwriteMode": "dynamic"})
@@ -56,9 +62,16 @@ def decided(access: Access, schema: StructType, overwrite: bool) -> WriteOrder:
         config,
         dict(access.storage_options),
         replaces=config["write.replaceWhere"] if replaces is None else replaces,
+        definition=definition,
         time_zone=notes.get("__timezone", "UTC"),
         job_id=notes.get("__job") or uuid.uuid4().hex,
     ).decide()
+
+
+def defined(notes: Mapping[str, str]) -> Definition | None:
+    """What the statement says the table shall be, where it makes or replaces one."""
+    text = notes.get("__define")
+    return None if text is None else Definition.of(json.loads(text))
 
 
 def _mode(access: Access, overwrite: bool) -> str:
@@ -87,7 +100,10 @@ def partition_columns(access: Access) -> tuple[str, ...]:
 
 
 def as_nullable(schema: Any) -> Any:
-    """The type with every value nullable: what a query happens to prove is no rule for a table."""
+    """The type with every value nullable: what a query happens to prove is no rule for a table.
+
+    How a column was indexed where it was read is none either.
+    """
     found = json.loads(schema.json())
 
     def relax(node: Any) -> None:
@@ -96,6 +112,8 @@ def as_nullable(schema: Any) -> Any:
         for key in ("nullable", "containsNull", "valueContainsNull"):
             if key in node:
                 node[key] = True
+        if isinstance(node.get("metadata"), dict):
+            node["metadata"].pop(FIELD_NOTE, None)
         for field in node.get("fields", ()):
             relax(field)
         for key in ("type", "elementType", "keyType", "valueType"):

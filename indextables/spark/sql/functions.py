@@ -1,11 +1,13 @@
 """The SQL functions of a session: text searches and buckets.
 
-A text search is decided by the index alone. As a function it is a marker that the planner takes out
-of the query; should one ever reach a row, it raises. Buckets are plain SQL (``sqlbuckets``).
+As a function a text search is a mark that a scan takes out of the query and answers by its index.
+Where it cannot reach a scan it is computed on the values (``tasks.searching``), with the note that
+the optimizer adds to it. Buckets are plain SQL (``sqlbuckets``).
 """
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any
 
@@ -18,15 +20,26 @@ _with_buckets: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def register(spark: Any) -> None:
     """Make the text searches known to a session."""
+    function = _function()
+    for name in OPERATORS:
+        for called in (name, f"{name}all"):
+            spark.udf.register(called, function)
+            spark.udf.register(f"tantivy4spark_{called}", function)
+
+
+def _function() -> Any:
+    """The search as a function of arrays, or of single values where Spark has no such functions."""
+    from pyspark.sql import functions
     from pyspark.sql.types import BooleanType
 
-    for name in OPERATORS:
-        marker = _marker(name)
-        every = _marker(f"{name}all")
-        spark.udf.register(name, marker, BooleanType())
-        spark.udf.register(f"{name}all", every, BooleanType())
-        spark.udf.register(f"tantivy4spark_{name}", marker, BooleanType())
-        spark.udf.register(f"tantivy4spark_{name}all", every, BooleanType())
+    from indextables.spark.tasks.searching import search_arrays, search_value
+
+    by_arrays = getattr(functions, "arrow_udf", None)
+    if by_arrays is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return by_arrays(search_arrays, BooleanType(), functions.ArrowUDFType.SCALAR)
+    return functions.udf(search_value, BooleanType())
 
 
 def register_buckets(spark: Any) -> None:
@@ -36,17 +49,3 @@ def register_buckets(spark: Any) -> None:
     _with_buckets.add(spark)
     for statement in definitions():
         spark.sql(statement)
-
-
-def _marker(name: str) -> Any:
-    text = (
-        f"{name}() must reach the scan of an indextables table: use it in WHERE on a column of the "
-        "table, in a session where indextables.register(spark) installed the full planner, or pass "
-        "it as where= to indextables.read"
-    )
-
-    def search(*args: Any) -> bool:
-        raise RuntimeError(text)
-
-    search.__name__ = name
-    return search

@@ -15,6 +15,8 @@ from indextables.expr.lexer import Token, tokenize
 from indextables.spark.sql.buckets import NAMES, called
 from indextables.verbs import first_words
 
+CATALOG = "indextables"
+
 
 def java_pattern() -> str:
     """A pattern for texts that may be ours; all others never leave the JVM."""
@@ -38,10 +40,38 @@ def rewritten(text: str) -> str:
     """The text with every search as a call on the column it asks, and buckets as plain SQL."""
     tokens = tokenize(text)
     searches = edited(text, tokens, search_edits(tokens))
+    if stores_text(tokens):
+        searches = _by_catalog(searches)
     if any(token.value.lower() in NAMES for token in tokens if token.kind == "word"):
         again = tokenize(searches)
         return edited(searches, again, _bucket_edits(searches, again))
     return searches
+
+
+def stores_text(tokens: Sequence[Token]) -> bool:
+    """Does the statement make a view that outlives the session?
+
+    Such a view may name functions of a catalog only, not those of this session.
+    """
+    words = [token.upper for token in tokens[:4]]
+    if words[:1] == ["CREATE"]:
+        return "VIEW" in words and not {"TEMPORARY", "TEMP"} & set(words)
+    return words[:2] == ["ALTER", "VIEW"]
+
+
+def _by_catalog(text: str) -> str:
+    """Every call of a search by its name in our catalog."""
+    tokens = tokenize(text)
+    names = {f"{name}{end}" for name in OPERATORS for end in ("", "all")}
+    found = [
+        Edit(i, i + 1, (f"{CATALOG}.{token.value.lower()}",))
+        for i, token in enumerate(tokens)
+        if token.kind == "word"
+        and token.value.lower() in names
+        and tokens[i + 1].is_mark("(")
+        and not (i and tokens[i - 1].is_mark("."))
+    ]
+    return edited(text, tokens, found)
 
 
 def _bucket_edits(text: str, tokens: Sequence[Token]) -> list[Edit]:

@@ -67,7 +67,9 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
     }
 
     public String name() {
-        return "indextables." + description.get("path").asText();
+        JsonNode entry = request.get("entry");
+        String path = "indextables." + description.get("path").asText();
+        return entry == null ? path : entry.get("name").asText();
     }
 
     public StructType schema() {
@@ -78,7 +80,7 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
         JsonNode names = description.get("partitionColumns");
         Transform[] out = new Transform[names.size()];
         for (int i = 0; i < out.length; i++) {
-            out[i] = Expressions.identity("`" + ((JsonNode) names.get(i)).asText().replace("`", "``") + "`");
+            out[i] = Expressions.identity(Partitioning.quoted(((JsonNode) names.get(i)).asText()));
         }
         return out;
     }

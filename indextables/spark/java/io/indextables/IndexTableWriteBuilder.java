@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -81,7 +82,8 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
         ObjectNode asked = request.deepCopy();
         asked.set("partitionColumns", description.get("partitionColumns"));
         JsonNode wanted = Bridge.ask("distribution", asked);
-        return wanted.get("columns").size() == 0 ? write : new Distributed(write, wanted);
+        boolean free = wanted.get("columns").size() == 0 && wanted.get("sort").size() == 0;
+        return free ? write : new Distributed(write, wanted);
     }
 
     public BatchWrite buildForBatch() {
@@ -98,7 +100,7 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
         return this;
     }
 
-    /** A write whose rows Spark first brings together by partition. */
+    /** A write whose rows Spark first brings together by partition, or sorts. */
     static final class Distributed implements RequiresDistributionAndOrdering {
         private final Write inner;
         private final JsonNode wanted;
@@ -110,10 +112,14 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
 
         public Distribution requiredDistribution() {
             JsonNode names = wanted.get("columns");
+            if (names.size() == 0) {
+                return wanted.get("partitioned").asBoolean()
+                    ? (Distribution) Distributions.unspecified()
+                    : (Distribution) Distributions.ordered(requiredOrdering());
+            }
             Expression[] keys = new Expression[names.size()];
             for (int i = 0; i < keys.length; i++) {
-                String name = ((JsonNode) names.get(i)).asText();
-                keys[i] = Expressions.column("`" + name.replace("`", "``") + "`");
+                keys[i] = column(names, i);
             }
             return Distributions.clustered(keys);
         }
@@ -127,7 +133,16 @@ public class IndexTableWriteBuilder implements SupportsOverwriteV2, SupportsDyna
         }
 
         public SortOrder[] requiredOrdering() {
-            return new SortOrder[0];
+            JsonNode names = wanted.get("sort");
+            SortOrder[] out = new SortOrder[names.size()];
+            for (int i = 0; i < out.length; i++) {
+                out[i] = Expressions.sort(column(names, i), SortDirection.ASCENDING);
+            }
+            return out;
+        }
+
+        private static Expression column(JsonNode names, int i) {
+            return Expressions.column(Partitioning.quoted(((JsonNode) names.get(i)).asText()));
         }
 
         public String description() {

@@ -60,7 +60,7 @@ public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRe
     public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
         ObjectNode request = IndexTable.locate(properties);
         request.put("declaredSchema", schema.json());
-        request.set("partitionColumns", IndexTablesCatalog.columns(partitioning));
+        request.set("partitionColumns", Partitioning.columns(partitioning));
         return new IndexTable(request);
     }
 }
