@@ -228,7 +228,6 @@ SETTINGS: tuple[Setting, ...] = (
     _s("write.mergeSchema", "bool", False, "Let an append add nullable columns."),
     _s("write.overwriteSchema", "bool", False, "Let an overwrite of the whole table replace its columns."),
     _s("write.partitionOverwriteMode", "str", "static", "What an overwrite replaces.", "static", "dynamic"),
-    _s("write.clusterBy", "list", (), "Columns that Spark writes sort by, so that splits cover narrow ranges; CLUSTER BY sets it."),
     _s("write.replaceWhere", "str", None, "Predicate on partition columns that an overwrite replaces."),
     _s("write.optimizeWrite.enabled", "bool", False, "Let Spark shuffle the rows of a partitioned table so that tasks write few, full splits."),
     _s("write.optimizeWrite.targetSplitSize", "size", 1 << 30, "Size aimed at.", low=1),

@@ -88,7 +88,6 @@ TESTS = {
     "write.targetSplitSize": WRITE + "test_write_target_split_size",
     "write.clusterBy": "seeds/test_seed_003_protocol.py::test_liquid_clustering",
     "write.mergeSchema": WRITE + "test_write_merge_schema",
-    "write.clusterBy": WRITE + "test_write_cluster_by",
     "write.overwriteSchema": WRITE + "test_write_overwrite_schema",
     "write.partitionOverwriteMode": WRITE + "test_overwrites",
     "write.replaceWhere": WRITE + "test_overwrites",

@@ -24,7 +24,7 @@ def distribution(access: Access, partition_columns: Sequence[str]) -> dict[str, 
     No columns of either kind is Spark's own order.
     """
     config = _with_table(access)
-    sort = list(config["write.clusterBy"])
+    sort = [name.strip() for name in (config["write.clusterBy"] or "").split(",") if name.strip()]
     wanted = config["write.optimizeWrite.enabled"]
     mode = config["write.optimizeWrite.distributionMode"]
     if not wanted or mode == "none" or not partition_columns:
