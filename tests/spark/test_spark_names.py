@@ -54,6 +54,7 @@ def names(spark: Any) -> Iterator[Any]:
         spark.sql(f"DROP {kind} IF EXISTS {table.name}")
 
 
+@pytest.mark.slow
 @pytest.mark.driver_errors(*EXPECTED_ERRORS)
 def test_the_script(names: Any, tmp_path: Path) -> None:
     wrong = [
@@ -66,6 +67,7 @@ def test_the_script(names: Any, tmp_path: Path) -> None:
     assert sum(map(len, SCRIPT.values())) >= 150
 
 
+@pytest.mark.slow
 def test_show_create_table_makes_the_same_table(names: Any) -> None:
     """Running what SHOW CREATE TABLE says makes a table of which it says the same."""
     spark = names
@@ -86,6 +88,7 @@ def test_show_create_table_makes_the_same_table(names: Any) -> None:
     assert run(spark, "SELECT id, k FROM two WHERE e TEXTSEARCH 'run'") == [(1, "a'b")]
 
 
+@pytest.mark.slow
 def test_streams_by_name(names: Any, tmp_path: Path) -> None:
     spark = names
     spark.sql("CREATE TABLE source USING indextables AS SELECT id, 'first' AS m FROM range(3)")

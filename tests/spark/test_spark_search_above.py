@@ -82,6 +82,7 @@ def filled(shape: str, kind: str, words: tuple[str, ...], every: bool) -> str:
     return text
 
 
+@pytest.mark.slow
 @settings(
     max_examples=4,
     deadline=None,
