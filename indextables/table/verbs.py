@@ -68,7 +68,7 @@ class Verbs:
 
     describe_history = method(looking.DescribeHistory)
     show_partitions = method(looking.ShowPartitions)
-    analyze = method(looking.AnalyzeTable)
+    analyze_table = method(looking.AnalyzeTable)
     describe_state = method(looking.DescribeState)
     describe_log = method(looking.DescribeLog)
     describe_xrefs = method(looking.DescribeXRefs)

@@ -99,7 +99,7 @@ class AnalyzeTable(Verb["pa.Table"]):
     """Splits, rows and bytes. The log keeps them exact with every write: nothing is computed."""
 
     SQL = "ANALYZE TABLE {table} COMPUTE STATISTICS [NOSCAN | FOR ALL COLUMNS]"
-    CLI, METHOD = "analyze", "analyze"
+    CLI, METHOD = "analyze-table", "analyze_table"
     COLUMNS = "maintenance.facts:STATISTICS_COLUMNS"
     DOES = "maintenance.facts:statistics"
     BY_NAME = True

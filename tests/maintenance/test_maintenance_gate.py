@@ -153,7 +153,7 @@ READING_VERBS: dict[str, tuple[Any, ...]] = {
     "stats_coverage": (),
     "describe_history": (),
     "show_partitions": (),
-    "analyze": (),
+    "analyze_table": (),
     "doctor": (),
     "component_sizes": (),
     "describe_indexes": (),

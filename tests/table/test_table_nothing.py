@@ -187,7 +187,7 @@ def test_maintenance_of_nothing(state: str, tmp_path: Path) -> None:
     table.index_coverage()
     table.stats_coverage()
     table.describe_history(limit=0)
-    table.analyze()
+    table.analyze_table()
     table.xref_coverage()
     table.xrefs()
     table.indexes()
