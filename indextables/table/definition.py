@@ -23,8 +23,8 @@ import pyarrow as pa
 from indextables.config import PREFIX
 from indextables.errors import ConfigError, UnknownColumnError
 from indextables.log.actions import Action, DropIndex, Metadata
+from indextables.log.actions.schema_registry import COLUMN_INDEX_PREFIX
 from indextables.log.log import new_metadata
-from indextables.log.read.ledger import INDEX_PREFIX
 from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.naming import notes_of, plain_field, stored_name, user_mapping, with_notes
@@ -164,7 +164,10 @@ def _kept(old: Snapshot, schema: pa.Schema) -> dict[str, str]:
         key: value
         for key, value in old.metadata.configuration.items()
         if key not in (TABLE_MAPPING, CLUSTER_BY)
-        and not (key.startswith(INDEX_PREFIX) and key[len(INDEX_PREFIX) :].lower() not in stays)
+        and not (
+            key.startswith(COLUMN_INDEX_PREFIX)
+            and key[len(COLUMN_INDEX_PREFIX) :].lower() not in stays
+        )
     }
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from indextables.config import PREFIX, Config
 from indextables.errors import SchemaMismatchError, TableNotFoundError
-from indextables.log.read.ledger import INDEX_PREFIX, REGISTRY_PREFIX
+from indextables.log.actions.schema_registry import COLUMN_INDEX_PREFIX, REGISTRY_PREFIX
 from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
 from indextables.naming import stored_name, user_mapping
 from indextables.spark.driver.opened import OpenScans
@@ -142,7 +142,7 @@ def shown_properties(snapshot: Snapshot) -> dict[str, str]:
     """The properties as users set them, and the settings by which columns are indexed."""
     from indextables.table.write_options import settings_of
 
-    own = (TABLE_MAPPING, INDEX_PREFIX, REGISTRY_PREFIX, "indextables.columnMapping.")
+    own = (TABLE_MAPPING, COLUMN_INDEX_PREFIX, REGISTRY_PREFIX, "indextables.columnMapping.")
     configuration = snapshot.metadata.configuration
     shown = {k: v for k, v in configuration.items() if not k.startswith(own)}
     mapping = snapshot.table_mapping
