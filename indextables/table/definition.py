@@ -160,15 +160,13 @@ def _staying(old: Snapshot, schema: pa.Schema) -> set[str]:
 def _kept(old: Snapshot, schema: pa.Schema) -> dict[str, str]:
     """Properties that a replacement leaves alone."""
     stays = _staying(old, schema)
-    return {
-        key: value
-        for key, value in old.metadata.configuration.items()
-        if key not in (TABLE_MAPPING, CLUSTER_BY)
-        and not (
-            key.startswith(COLUMN_INDEX_PREFIX)
-            and key[len(COLUMN_INDEX_PREFIX) :].lower() not in stays
-        )
+    gone = {
+        COLUMN_INDEX_PREFIX + column
+        for column in old.indexes.definitions
+        if column.lower() not in stays
     }
+    own = {TABLE_MAPPING, CLUSTER_BY, *gone}
+    return {k: v for k, v in old.metadata.configuration.items() if k not in own}
 
 
 def _mapping(

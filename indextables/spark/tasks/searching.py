@@ -23,6 +23,7 @@ import pyarrow as pa
 from indextables.errors import PlanningError
 from indextables.expr import filters
 from indextables.expr.evaluate import evaluate
+from indextables.expr.infix import OLD_PREFIX
 from indextables.expr.predicate import Predicate
 from indextables.expr.scope import Scope
 from indextables.expr.searchbind import bind_text
@@ -33,7 +34,6 @@ FIELD_NOTE = "indextables.field"
 """In the metadata of a column that Spark sees: how it is indexed."""
 VALUE = "value"
 """What a value is called that is no column."""
-OLD_PREFIX = "tantivy4spark_"
 
 
 def planned(body: Mapping[str, Any]) -> str:
