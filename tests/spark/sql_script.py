@@ -58,7 +58,7 @@ SCRIPT: dict[str, list[Case]] = {
         ("DI", "INSERT INTO t (m, id, k) VALUES ('four', 4, 'a')", None),
         ("DI", "INSERT INTO t BY NAME SELECT 'c' AS k, 5L AS id, 'five' AS m", None),
         ("DI", "INSERT INTO t VALUES (6, 'six')", "k"),
-        ("DI", "INSERT INTO t VALUES ('no number', 'x', 'y')", "cannot be cast"),
+        ("DI", "INSERT INTO t VALUES ('no number', 'x', 'y')", "Cannot safely cast `id`"),
         ("DI", "SELECT * FROM t ORDER BY id", [(1, "hello world", "a"), (2, "good bye", "b"), (3, "hello there", "x"), (4, "four", "a"), (5, "five", "c")]),
         ("DI", "SELECT k, count(*) FROM t GROUP BY k ORDER BY k", [("a", 2), ("b", 1), ("c", 1), ("x", 1)]),
         ("DI", "INSERT OVERWRITE ctas SELECT 9, 99", None),
@@ -101,7 +101,7 @@ SCRIPT: dict[str, list[Case]] = {
         ("DI", "SELECT count(*) FROM tv", [(2,)]),
     ],
     "Describe": [
-        ("DI", "DESCRIBE TABLE ctas", [("id", "int", None), ("twice", "int", None)]),
+        ("DI", "DESCRIBE TABLE ctas", [("id", "bigint", None), ("twice", "bigint", None)]),
         ("DI", "SHOW COLUMNS IN t", [("id",), ("m",), ("k",)]),
         ("DI", "DESCRIBE EXTENDED t", "ROW"),
         ("DI", "SHOW TBLPROPERTIES t ('team')", [("team", "me")]),

@@ -51,7 +51,7 @@ def before(spark: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.driver_errors("boom", "ITX-", "lost the store")
+@pytest.mark.driver_errors("boom", "ITX-", "lost the store", "ClosedByInterrupt")
 def test_failures_change_nothing(spark: Any, before: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse = Path(spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
     assert before[0] == ROWS

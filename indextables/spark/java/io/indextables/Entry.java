@@ -54,6 +54,12 @@ final class Entry {
     /** An entry that a statement is about to make; its place must be free if it is to be managed. */
     static Entry planned(Identifier ident, Map properties) {
         SessionCatalog catalog = catalog();
+        if (!ident.name().matches("\\w+")) {
+            throw new IllegalArgumentException(
+                "indextables: "
+                    + ident.name()
+                    + " cannot be the name of a table; use letters, digits and underscores");
+        }
         TableIdentifier name =
             catalog.qualifyIdentifier(
                 new TableIdentifier(

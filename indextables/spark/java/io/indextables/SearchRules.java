@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -187,7 +188,20 @@ public final class SearchRules {
 
         public org.apache.spark.sql.catalyst.trees.TreeNode apply(
             org.apache.spark.sql.catalyst.trees.TreeNode plan) {
-            return ((LogicalPlan) plan).transformAllExpressions(new Noted());
+            return ((LogicalPlan) plan).transformDown(new Noting());
+        }
+    }
+
+    /** Searches of every part of a plan but its scans, which keep those they have taken. */
+    static final class Noting extends scala.runtime.AbstractPartialFunction {
+        public boolean isDefinedAt(Object plan) {
+            return !(plan instanceof DataSourceV2ScanRelation);
+        }
+
+        public Object applyOrElse(Object plan, scala.Function1 otherwise) {
+            return isDefinedAt(plan)
+                ? ((LogicalPlan) plan).transformExpressions(new Noted())
+                : otherwise.apply(plan);
         }
     }
 
