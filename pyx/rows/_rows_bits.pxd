@@ -38,6 +38,7 @@ cdef struct IntVec:
     uint64_t slope
     uint64_t factor
     uint64_t mask
+    uint64_t safe               # numbers before this one may be loaded as eight bytes each
     uint32_t width
     uint32_t shift
 
@@ -82,6 +83,13 @@ cdef inline uint64_t bits_at(
     return v & width_mask(width)
 
 
+cdef inline uint64_t safe_numbers(uint64_t nbytes, uint32_t width) noexcept nogil:
+    """How many leading numbers may be loaded as eight bytes: number i from byte i * width / 8."""
+    if width == 0 or width > 57 or nbytes < 8:
+        return 0
+    return ((nbytes - 8) * 8 + 7) // width + 1
+
+
 cdef inline int vec_open(Cursor* c, uint64_t count, IntVec* v) except -1 nogil:
     """Read a vector's head and take its packed bytes."""
     cdef uint8_t flags
@@ -104,6 +112,7 @@ cdef inline int vec_open(Cursor* c, uint64_t count, IntVec* v) except -1 nogil:
         v.factor = read_u64(c)
     v.nbytes = packed_bytes(count, v.width)
     v.bits = cursor_take(c, v.nbytes)
+    v.safe = safe_numbers(v.nbytes, v.width)
     return 0
 
 
@@ -119,47 +128,53 @@ cdef inline uint64_t vec_get(const IntVec* v, uint64_t i) noexcept nogil:
     return vec_model(v, i, packed)
 
 
-cdef inline void unpack_run(
-    const IntVec* v, uint64_t start, uint64_t n, uint64_t* out
+cdef inline void unpack_scaled(
+    const IntVec* v, uint64_t start, uint64_t n, uint64_t base, uint64_t factor, uint64_t* out
 ) noexcept nogil:
-    """Packed numbers ``start .. start + n`` without the model."""
+    """``base + factor * number`` for the packed numbers ``start .. start + n``."""
     cdef uint64_t i, safe, bitpos = start * v.width
     cdef uint32_t width = v.width
     cdef uint64_t mask = v.mask
     cdef const uint8_t* bits = v.bits
     if width == 0:
         for i in range(n):
-            out[i] = 0
+            out[i] = base
         return
-    safe = 0
-    if width <= 57 and v.nbytes >= 8:
-        # Number i loads bytes up to (start + i) * width / 8 + 8, which must stay inside.
-        safe = ((v.nbytes - 8) * 8 + 7) // width + 1
-        safe = safe - start if safe > start else 0
-        safe = safe if safe < n else n
-    for i in range(safe):
-        out[i] = (load_le64(bits + (bitpos >> 3)) >> (bitpos & 7)) & mask
-        bitpos += width
+    safe = v.safe - start if v.safe > start else 0
+    safe = safe if safe < n else n
+    if factor == 1:
+        for i in range(safe):
+            out[i] = base + ((load_le64(bits + (bitpos >> 3)) >> (bitpos & 7)) & mask)
+            bitpos += width
+    else:
+        for i in range(safe):
+            out[i] = base + factor * (
+                (load_le64(bits + (bitpos >> 3)) >> (bitpos & 7)) & mask
+            )
+            bitpos += width
     for i in range(safe, n):
-        out[i] = bits_at(bits, v.nbytes, bitpos, width)
+        out[i] = base + factor * bits_at(bits, v.nbytes, bitpos, width)
         bitpos += width
+
+
+cdef inline void unpack_run(
+    const IntVec* v, uint64_t start, uint64_t n, uint64_t* out
+) noexcept nogil:
+    """Packed numbers ``start .. start + n`` without the model."""
+    unpack_scaled(v, start, n, 0, 1, out)
 
 
 cdef inline void vec_run(
     const IntVec* v, uint64_t start, uint64_t n, uint64_t* out
 ) noexcept nogil:
     """Values ``start .. start + n``, which the caller knows to be within ``count``."""
-    cdef uint64_t i, base = v.base, factor = v.factor
-    unpack_run(v, start, n, out)
+    cdef uint64_t i
     if v.slope:
+        unpack_scaled(v, start, n, 0, 1, out)
         for i in range(n):
             out[i] = vec_model(v, start + i, out[i])
-    elif factor != 1:
-        for i in range(n):
-            out[i] = base + factor * out[i]
     else:
-        for i in range(n):
-            out[i] += base
+        unpack_scaled(v, start, n, v.base, v.factor, out)
 
 
 cdef inline uint64_t rank_bits(const uint8_t* bitmap, uint64_t upto) noexcept nogil:
@@ -173,3 +188,22 @@ cdef inline uint64_t rank_bits(const uint8_t* bitmap, uint64_t upto) noexcept no
         word = load_upto(bitmap + 8 * whole, ((upto & 63) + 7) >> 3)
         total += popcount64(word & ((<uint64_t>1 << (upto & 63)) - 1))
     return total
+
+
+cdef inline uint64_t rank_between(
+    const uint8_t* bitmap, uint64_t start, uint64_t stop
+) noexcept nogil:
+    """Set bits from ``start`` to ``stop``."""
+    cdef const uint8_t* near = bitmap + 8 * (start >> 6)
+    return rank_bits(near, stop - (start & ~<uint64_t>63)) - rank_bits(near, start & 63)
+
+
+cdef inline uint64_t rank_from(
+    const uint8_t* bitmap, uint64_t slot, uint64_t rank, uint64_t wanted
+) noexcept nogil:
+    """The rank of slot ``wanted``, counted from a slot whose rank is known; no bitmap: its own."""
+    if bitmap == NULL:
+        return wanted
+    if wanted < slot:
+        return rank_bits(bitmap, wanted)
+    return rank + rank_between(bitmap, slot, wanted)

@@ -1,6 +1,7 @@
 """Checked blocks of one stream, and the spans of slots that a read wants from them."""
 
 from indextables.native._cursor cimport Cursor
+from indextables.native._rows_bits cimport rank_from
 from indextables.native._typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
@@ -38,6 +39,15 @@ cdef struct Block:
     uint32_t rows
 
 
+cdef struct Run:
+    Py_ssize_t first            # spans first .. end of one block
+    Py_ssize_t end
+    uint64_t start              # slots start .. stop: all of the spans but the first and the last
+    uint64_t stop
+    uint64_t slot               # a slot of the block, and how many before it hold a value
+    uint64_t rank
+
+
 cdef class BlockSet:
     cdef list owners
     cdef Block* blocks
@@ -55,3 +65,21 @@ cdef class Spans:
     cdef const int32_t[::1] b
     cdef const uint32_t[::1] lo
     cdef const uint32_t[::1] hi
+    cdef bint next_run(self, Run* run, uint32_t most, bint join) noexcept nogil
+    cdef void whole_block(self, Run* run, uint64_t* slots) noexcept nogil
+
+
+cdef inline uint64_t part_start(Spans spans, const Run* run, Py_ssize_t i) noexcept nogil:
+    """The first slot of span ``i`` that belongs to a run."""
+    return max(<uint64_t>spans.lo[i], run.start)
+
+
+cdef inline uint64_t part_stop(Spans spans, const Run* run, Py_ssize_t i) noexcept nogil:
+    """The end of the slots of span ``i`` that belong to a run."""
+    return min(<uint64_t>spans.hi[i], run.stop)
+
+
+cdef inline void rank_run(Run* run, const uint8_t* bitmap) noexcept nogil:
+    """Make ``run.rank`` that of the run's start."""
+    run.rank = rank_from(bitmap, run.slot, run.rank, run.start)
+    run.slot = run.start

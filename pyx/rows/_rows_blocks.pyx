@@ -23,6 +23,10 @@ from indextables.native._cursor cimport (
 from indextables.native._rows_bits cimport rank_bits
 
 
+cdef enum:
+    SMALL_GAP = 16              # slots that take as long to unpack as another run to begin
+
+
 cdef inline uint64_t allowance_of(const Block* block) noexcept nogil:
     """Bytes that a block may expand to."""
     return EXPANSION * block.length + ROW_ALLOWANCE * <uint64_t>block.rows
@@ -182,6 +186,54 @@ cdef class Spans:
             total += self.hi[i] - self.lo[i]
         self.total = total
 
+    cdef bint next_run(self, Run* run, uint32_t most, bint join) noexcept nogil:
+        """Move to the next slots that are unpacked at once, at most ``most``; is there a next?
+
+        A run (zeroed at first) is a piece of a span or, with ``join``, of neighbours in one block
+        and the small gaps between them: unpacking those is cheaper than to begin again.
+        """
+        cdef Py_ssize_t i = run.end, n = self.b.shape[0]
+        cdef uint64_t limit
+        if i and run.stop < self.hi[i - 1]:
+            i -= 1
+            run.start = run.stop
+        elif i == n:
+            return False
+        else:
+            run.start = self.lo[i]
+        run.first = i
+        limit = run.start + most
+        run.stop = min(<uint64_t>self.hi[i], limit)
+        i += 1
+        while (
+            join and i < n and i - run.first < <Py_ssize_t>most
+            and self.b[i] == self.b[run.first] and self.lo[i] < limit
+            and self.hi[i - 1] <= self.lo[i] <= self.hi[i - 1] + SMALL_GAP
+        ):
+            run.stop = min(<uint64_t>self.hi[i], limit)
+            i += 1
+        run.end = i
+        return True
+
+    cdef void whole_block(self, Run* run, uint64_t* slots) noexcept nogil:
+        """Stretch a run over all spans from its first on that are in the same block."""
+        cdef Py_ssize_t i = run.first
+        cdef int32_t block = self.b[i]
+        slots[0] = 0
+        while i < self.b.shape[0] and self.b[i] == block:
+            slots[0] += self.hi[i] - self.lo[i]
+            i += 1
+        run.end = i
+        run.stop = self.hi[i - 1]
+
+
+cdef Spans known_spans(block, start, stop, int64_t total):
+    """Spans that need no check, of so many slots."""
+    cdef Spans made = Spans.__new__(Spans)
+    made.block, made.start, made.stop, made.total = block, start, stop, total
+    made.b, made.lo, made.hi = block, start, stop
+    return made
+
 
 def require_slots(BlockSet blocks, Spans spans, uint64_t item_bits, uint64_t least=0):
     """Raise unless the blocks have the slots of ``spans``, and are large enough to have them.
@@ -279,3 +331,79 @@ def locate(
             hi[spans] = within + 1
             spans += 1
     return found[:blocks], Spans(out_b[:spans], out_lo[:spans], out_hi[:spans])
+
+
+def between(
+    int64_t start,
+    int64_t stop,
+    const uint32_t[::1] gone,
+    int64_t base,
+    int64_t shift,
+    int64_t first_block,
+):
+    """Blocks and spans of the rows ``start .. stop`` of one chunk, without those in ``gone``.
+
+    The chunk begins at row ``base`` and block ``first_block``; its blocks have ``1 << shift`` rows.
+    ``gone`` are rows between ``start`` and ``stop``, each once, ascending.
+    """
+    cdef int64_t size = <int64_t>1 << (shift & 31), at = start, begin, end, block
+    cdef Py_ssize_t most, before, spans = 0, blocks = 0, g = 0, n = gone.shape[0]
+    cdef int disorder = 0
+    if not base <= start <= stop or first_block < 0 or (n and gone[0] < start):
+        raise ValueError("rows outside their chunk")
+    most = (((stop - base) >> (shift & 31)) - ((start - base) >> (shift & 31)) + 1) + n
+    out_b, out_lo, out_hi = (np.empty(most, t) for t in (np.int32, np.uint32, np.uint32))
+    found = np.empty(most, np.int64)
+    cdef int32_t[::1] b = out_b
+    cdef uint32_t[::1] lo = out_lo
+    cdef uint32_t[::1] hi = out_hi
+    cdef int64_t[::1] f = found
+    with nogil:
+        while at < stop:
+            block = (at - base) >> (shift & 31)
+            begin = base + block * size
+            end = min(begin + size, stop)
+            before = spans
+            while g < n and gone[g] < end:
+                b[spans] = <int32_t>blocks
+                lo[spans] = <uint32_t>(at - begin)
+                hi[spans] = <uint32_t>(gone[g] - begin)
+                disorder |= gone[g] < at
+                spans += at < gone[g]
+                at = <int64_t>gone[g] + 1
+                g += 1
+            if at < end:
+                b[spans] = <int32_t>blocks
+                lo[spans] = <uint32_t>(at - begin)
+                hi[spans] = <uint32_t>(end - begin)
+                spans += 1
+            if spans > before:
+                f[blocks] = first_block + block
+                blocks += 1
+            at = end
+    if disorder or g != n:
+        raise ValueError("rows that are gone do not ascend between the ends")
+    return found[:blocks], known_spans(
+        out_b[:spans], out_lo[:spans], out_hi[:spans], stop - start - n
+    )
+
+
+def rows_left(uint32_t start, uint32_t stop, const uint32_t[::1] gone):
+    """The rows ``start .. stop`` without those in ``gone``, which ascend and lie between them."""
+    cdef Py_ssize_t g, n = gone.shape[0], at = 0
+    cdef uint32_t row = start
+    if start > stop or n > stop - start or (n and (gone[0] < start or gone[n - 1] >= stop)):
+        raise ValueError("rows that are gone are not among the rows")
+    made = np.empty(stop - start - n, np.uint32)
+    cdef uint32_t[::1] out = made
+    cdef Py_ssize_t k
+    for g in range(n):
+        if gone[g] < row:
+            raise ValueError("rows that are gone do not ascend")
+        for k in range(gone[g] - row):
+            out[at + k] = row + <uint32_t>k
+        at += gone[g] - row
+        row = gone[g] + 1
+    for k in range(stop - row):
+        out[at + k] = row + <uint32_t>k
+    return made

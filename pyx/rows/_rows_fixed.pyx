@@ -15,10 +15,12 @@ import numpy as np
 from indextables.native._cursor cimport (
     Cursor, corrupt_at, cursor_fail, cursor_take, it_le32, read_u8, read_u32,
 )
-from indextables.native._rows_bits cimport IntVec, load_le64, rank_bits, vec_get, vec_open, vec_run
+from indextables.native._rows_bits cimport (
+    IntVec, load_le64, rank_between, rank_bits, vec_get, vec_open, vec_run,
+)
 from indextables.native._rows_blocks cimport (
     ALL_NULL, CODES, DECIMAL_FLOATS, INTEGERS, LISTS, VALIDITY, WIDE_INTEGERS, BlockSet, Head,
-    Spans,
+    Run, Spans, part_start, part_stop, rank_run,
 )
 from indextables.native._typedefs cimport (
     float32_t, float64_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
@@ -215,28 +217,54 @@ cdef void store(
             out[(at + i) >> 3] |= <uint8_t>(v[i] & 1) << ((at + i) & 7)
 
 
-cdef int64_t fixed_span(
-    const Head* head, const Fixed* f, uint64_t start, uint64_t stop, uint32_t item_bits,
-    uint8_t* out, uint8_t* validity, uint64_t at,
+cdef int plain_block(
+    Head* head, const Fixed* f, Spans spans, Py_ssize_t first, Py_ssize_t end, uint8_t* out,
+    uint8_t* validity, uint64_t at,
 ) except -1 nogil:
-    """Decode one span to item ``at`` of the output; the number of valid slots."""
+    """Spans of one block of 64-bit values without nulls, which go straight to their place."""
+    cdef uint64_t* values = <uint64_t*>out
+    cdef uint64_t start, stop, n
+    cdef Py_ssize_t i
+    for i in range(first, end):
+        start = spans.lo[i]
+        stop = spans.hi[i]
+        if stop > head.count:
+            return cursor_fail(&head.body, b"block holds fewer slots than rows")
+        if validity != NULL:
+            mark_valid(head, start, stop - start, validity, at)
+        while start < stop:
+            n = min(stop - start, <uint64_t>PIECE)
+            values_of(f, start, n, 64, values + at, NULL)
+            start += n
+            at += n
+    return 0
+
+
+cdef int64_t fixed_run(
+    const Head* head, const Fixed* f, Spans spans, const Run* run, uint32_t item_bits,
+    uint8_t* out, uint8_t* validity, uint64_t* at,
+) except -1 nogil:
+    """Decode one run to item ``at`` of the output, and move that; the number of valid slots."""
     cdef uint64_t values[PIECE]
     cdef uint64_t high[PIECE]
-    cdef uint64_t n, valid, total = 0
-    cdef uint64_t rank = rank_bits(head.bitmap, start) if head.bitmap != NULL else start
-    while start < stop:
-        n = min(stop - start, <uint64_t>PIECE)
-        valid = mark_valid(head, start, n, validity, at)
-        values_of(f, rank, valid, item_bits, values, high)
-        if valid < n:
-            spread(head, start, n, valid, values)
-            if item_bits == 128:
-                spread(head, start, n, valid, high)
-        store(values, high, n, item_bits, out, at)
-        rank += valid
-        total += valid
-        start += n
-        at += n
+    cdef uint64_t n = run.stop - run.start, valid = n, start, slots, skip, total = 0
+    cdef Py_ssize_t i
+    if head.kind == ALL_NULL:
+        valid = 0
+    elif head.bitmap != NULL:
+        valid = rank_between(head.bitmap, run.start, run.stop)
+    values_of(f, run.rank, valid, item_bits, values, high)
+    if valid < n:
+        spread(head, run.start, n, valid, values)
+        if item_bits == 128:
+            spread(head, run.start, n, valid, high)
+    for i in range(run.first, run.end):
+        start = part_start(spans, run, i)
+        slots = part_stop(spans, run, i) - start
+        skip = start - run.start
+        total += mark_valid(head, start, slots, validity, at[0])
+        store(values + skip, high + skip, slots, item_bits, out, at[0])
+        at[0] += slots
     return total
 
 
@@ -247,9 +275,9 @@ def decode_fixed(
     """Fill ``out`` (and ``validity`` unless empty, both zeroed for bits); the number of nulls."""
     cdef Head head
     cdef Fixed f
+    cdef Run run
     cdef int64_t current = -1, valid = 0
-    cdef uint64_t at = 0
-    cdef Py_ssize_t i
+    cdef uint64_t at = 0, slots = 0
     cdef uint8_t* marks = &validity[0] if validity.shape[0] else NULL
     if (<uint64_t>spans.total * item_bits + 7) // 8 > <uint64_t>out.shape[0] or (
         marks != NULL and (spans.total + 7) // 8 > validity.shape[0]
@@ -258,21 +286,27 @@ def decode_fixed(
     if spans.total == 0:
         return 0
     memset(&f, 0, sizeof(Fixed))
+    memset(&run, 0, sizeof(Run))
     with nogil:
-        for i in range(spans.b.shape[0]):
-            if spans.b[i] != current:
-                current = spans.b[i]
+        while spans.next_run(&run, PIECE, True):
+            if spans.b[run.first] != current:
+                current = spans.b[run.first]
                 blocks.open_head(current, &head)
                 fixed_open(&head, &f, item_bits)
                 if head.kind == CODES:
                     with gil:
                         dictionaries.pick(current, &f.words, &f.nwords)
-            if spans.hi[i] > head.count:
+                run.slot = run.rank = 0
+                if item_bits == 64 and head.bitmap == NULL and head.valid:
+                    spans.whole_block(&run, &slots)
+                    plain_block(&head, &f, spans, run.first, run.end, &out[0], marks, at)
+                    at += slots
+                    valid += slots
+                    continue
+            if run.stop > head.count:
                 cursor_fail(&head.body, b"block holds fewer slots than rows")
-            valid += fixed_span(
-                &head, &f, spans.lo[i], spans.hi[i], item_bits, &out[0], marks, at
-            )
-            at += spans.hi[i] - spans.lo[i]
+            rank_run(&run, head.bitmap)
+            valid += fixed_run(&head, &f, spans, &run, item_bits, &out[0], marks, &at)
     return spans.total - valid
 
 

@@ -34,6 +34,7 @@ cdef class Lexicon:
     cdef readonly uint32_t count
     cdef readonly uint32_t row_bits
     cdef readonly uint32_t row_chars
+    cdef readonly uint32_t longest      # bytes of the longest word
     cdef object held_starts, held_bytes
     cdef const uint32_t* starts
     cdef const uint8_t* data

@@ -84,6 +84,7 @@ cdef class Lexicon:
                 return cursor_fail(c, b"dictionary word outside its page")
             if size_of_length == 1 and end - total > MAX_WORD:
                 return cursor_fail(c, b"pair table word is too long")
+            self.longest = max(self.longest, end - total)
             total = end
             s[i + 1] = end
         if cursor_left(c) != total:

@@ -18,10 +18,12 @@ from indextables.native._cursor cimport (
     Cursor, bswap64, corrupt_at, cursor_fail, cursor_left, cursor_take, it_le64, read_u32,
 )
 from indextables.native._rows_bits cimport (
-    IntVec, bits_at, packed_bytes, rank_bits, unpack_run, vec_get, vec_open, vec_run, width_mask,
+    IntVec, bits_at, packed_bytes, rank_from, safe_numbers, unpack_run, vec_get, vec_open, vec_run,
+    width_mask,
 )
 from indextables.native._rows_blocks cimport (
-    ALL_NULL, CODES, PAIRS, PLAIN, TEMPLATE, ZSTD, BlockSet, Head, Spans,
+    ALL_NULL, CODES, PAIRS, PLAIN, TEMPLATE, ZSTD, BlockSet, Head, Run, Spans, part_start,
+    part_stop, rank_run,
 )
 from indextables.native._rows_lexicon cimport (
     MAX_WORD, OP_DECIMAL, OP_HEX_LOWER, OP_LITERAL, PAD, PAIR_TABLE, TEMPLATE_PAGE, TEXT_DICTIONARY,
@@ -43,10 +45,16 @@ cdef struct Text:
     const uint32_t* starts
     const uint8_t* words
     uint64_t nwords
+    uint64_t longest            # bytes of the longest word
     const Op* ops
     uint32_t nops
     uint32_t row_bits
     uint32_t row_chars
+
+
+cdef struct Part:
+    uint64_t first              # values first .. end of a run
+    uint64_t end
 
 
 cdef class Lexicons:
@@ -82,6 +90,7 @@ cdef int text_link(Head* head, Text* t, Lexicon words) except -1:
     t.starts = words.starts
     t.words = words.data
     t.nwords = words.count
+    t.longest = words.longest
     t.ops = words.ops
     t.nops = words.count
     t.row_bits = words.row_bits
@@ -129,38 +138,46 @@ cdef int pairs_open(Cursor* c, Text* t, uint64_t ncodes) except -1 nogil:
     t.codes.factor = 1
     t.codes.mask = width_mask(t.codes.width)
     t.codes.nbytes = packed_bytes(ncodes, t.codes.width)
+    t.codes.safe = safe_numbers(t.codes.nbytes, t.codes.width)
     t.codes.bits = cursor_take(c, t.codes.nbytes)
     return 0
 
 
-cdef int64_t codes_length(const Text* t, uint64_t first, uint64_t n) except -1 nogil:
-    """Bytes of the words that values ``first .. first + n`` stand for."""
-    cdef uint64_t codes[PIECE]
-    cdef uint64_t i, m, total = 0
-    while n:
-        m = min(n, <uint64_t>PIECE)
-        vec_run(&t.ends, first, m, codes)
-        for i in range(m):
-            if codes[i] >= t.nwords:
-                return corrupt_at(0, b"dictionary code beyond the dictionary")
-            total += t.starts[codes[i] + 1] - t.starts[codes[i]]
-        first += m
-        n -= m
+cdef int64_t words_length(const Text* t, const uint64_t* codes, uint64_t n) except -1 nogil:
+    """Bytes of the words of ``codes``."""
+    cdef uint64_t i, total = 0
+    for i in range(n):
+        if codes[i] >= t.nwords:
+            return corrupt_at(0, b"dictionary code beyond the dictionary")
+        total += t.starts[codes[i] + 1] - t.starts[codes[i]]
     return total
 
 
+cdef inline uint64_t parts_of_run(
+    const Head* head, Spans spans, const Run* run, Part* parts
+) noexcept nogil:
+    """The values of a run's spans, as places among the values of the run; how many parts."""
+    cdef uint64_t start, stop, rank = run.rank, slot = run.start, n = 0
+    cdef Py_ssize_t i
+    for i in range(run.first, run.end):
+        start = part_start(spans, run, i)
+        stop = part_stop(spans, run, i)
+        rank = rank_from(head.bitmap, slot, rank, start)
+        parts[n].first = rank - run.rank
+        rank = rank_from(head.bitmap, start, rank, stop)
+        parts[n].end = rank - run.rank
+        slot = stop
+        n += 1
+    return n
+
+
 cdef int64_t values_bound(Head* head, const Text* t, uint64_t first, uint64_t n) except -1 nogil:
-    """Bytes that values ``first .. first + n`` can need at most."""
-    cdef uint64_t begin, end, bound
+    """Bytes that values ``first .. first + n``, which are no codes, can need at most."""
+    cdef uint64_t begin, end
     if n == 0:
         return 0
     if t.kind == TEMPLATE:
         return n * t.row_chars
-    if t.kind == CODES:
-        bound = codes_length(t, first, n)
-        if bound > head.allowance:
-            return cursor_fail(&head.body, b"block claims more bytes than its size allows")
-        return bound
     begin = vec_get(&t.ends, first - 1) if first else 0
     end = vec_get(&t.ends, first + n - 1)
     if end < begin or end > (t.nbytes if t.kind == PLAIN else t.codes.count):
@@ -285,29 +302,22 @@ cdef int64_t put_plain(
     return at + (last - begin)
 
 
-cdef int64_t put_values(
-    Head* head, const Text* t, uint64_t first, uint64_t n,
+cdef int64_t put_codes(
+    Head* head, const Text* t, const uint64_t* codes, uint64_t n,
     uint8_t* out, uint64_t at, uint64_t size, uint64_t* stops,
 ) except -1 nogil:
-    """Append values ``first .. first + n`` (``n <= PIECE``); ``stops[i]`` is the end of each."""
-    cdef uint64_t codes[PIECE]
+    """Append words of a dictionary; ``stops[i]`` is the end of each."""
     cdef uint64_t i, length
     cdef uint32_t start
-    if n == 0:
-        return at
-    if t.kind == PAIRS:
-        return put_pairs(head, t, first, n, out, at, size, stops)
-    if t.kind == PLAIN:
-        return put_plain(head, t, first, n, out, at, size, stops)
-    if t.kind == TEMPLATE:
-        if at + n * t.row_chars + PAD > size:
-            return cursor_fail(&head.body, b"values are longer than their block declares")
+    if t.longest <= MAX_WORD and at + n * t.longest + PAD <= size:
         for i in range(n):
-            put_template(t, first + i, out + at)
-            at += t.row_chars
+            if codes[i] >= t.nwords:
+                return corrupt_at(0, b"dictionary code beyond the dictionary")
+            start = t.starts[codes[i]]
+            memcpy(out + at, t.words + start, MAX_WORD)
+            at += t.starts[codes[i] + 1] - start
             stops[i] = at
         return at
-    vec_run(&t.ends, first, n, codes)
     for i in range(n):
         if codes[i] >= t.nwords:
             return corrupt_at(0, b"dictionary code beyond the dictionary")
@@ -324,37 +334,94 @@ cdef int64_t put_values(
     return at
 
 
-cdef int64_t text_span(
-    Head* head, const Text* t, uint64_t start, uint64_t stop, int32_t* offsets,
-    uint8_t* validity, uint64_t slot_at, uint8_t* out, uint64_t at, uint64_t size,
+cdef int64_t put_values(
+    Head* head, const Text* t, uint64_t first, uint64_t n,
+    uint8_t* out, uint64_t at, uint64_t size, uint64_t* stops,
 ) except -1 nogil:
-    """Decode one span; where the output bytes end after it."""
-    cdef uint64_t stops[PIECE]
-    cdef uint64_t i, n, valid, slot, k
-    cdef uint64_t rank = rank_bits(head.bitmap, start) if head.bitmap != NULL else start
-    cdef uint64_t before
-    while start < stop:
-        n = min(stop - start, <uint64_t>PIECE)
-        before = at
-        if head.bitmap == NULL:
-            valid = n if head.kind != ALL_NULL else 0
-        else:
-            valid = rank_bits(head.bitmap, start + n) - rank
-        at = put_values(head, t, rank, valid, out, at, size, stops)
-        k = 0
+    """Append values ``first .. first + n``, which are no codes; ``stops[i]`` is the end of each."""
+    cdef uint64_t i
+    if n == 0:
+        return at
+    if t.kind == PAIRS:
+        return put_pairs(head, t, first, n, out, at, size, stops)
+    if t.kind == PLAIN:
+        return put_plain(head, t, first, n, out, at, size, stops)
+    if at + n * t.row_chars + PAD > size:
+        return cursor_fail(&head.body, b"values are longer than their block declares")
+    for i in range(n):
+        put_template(t, first + i, out + at)
+        at += t.row_chars
+        stops[i] = at
+    return at
+
+
+cdef inline uint64_t end_slots(
+    const Head* head, uint64_t start, uint64_t n, const uint64_t* stops, uint64_t valid,
+    uint64_t before, int32_t* offsets, uint8_t* validity, uint64_t slot_at,
+) noexcept nogil:
+    """Offsets and validity of slots ``start .. start + n``, whose values end at ``stops``.
+
+    A slot without a value ends where the one before it does; the first one at ``before``.
+    """
+    cdef uint64_t i, slot, k = 0
+    if head.bitmap == NULL and validity == NULL and valid == n:
         for i in range(n):
-            slot = start + i
-            if k < valid and (
-                head.bitmap == NULL or head.bitmap[slot >> 3] >> (slot & 7) & 1
-            ):
-                before = stops[k]
-                k += 1
-                if validity != NULL:
-                    validity[(slot_at + i) >> 3] |= 1 << ((slot_at + i) & 7)
-            offsets[slot_at + i + 1] = <int32_t>before
-        rank += valid
-        start += n
-        slot_at += n
+            offsets[slot_at + i + 1] = <int32_t>stops[i]
+        return n
+    for i in range(n):
+        slot = start + i
+        if k < valid and (head.bitmap == NULL or head.bitmap[slot >> 3] >> (slot & 7) & 1):
+            before = stops[k]
+            k += 1
+            if validity != NULL:
+                validity[(slot_at + i) >> 3] |= 1 << ((slot_at + i) & 7)
+        offsets[slot_at + i + 1] = <int32_t>before
+    return k
+
+
+cdef int64_t put_run(
+    Head* head, const Text* t, Spans spans, const Run* run,
+    uint8_t* out, uint64_t at, uint64_t size, uint64_t* stops, uint64_t* count,
+) except -1 nogil:
+    """Append the values of a run, whose ends go to ``stops``; where the output bytes end."""
+    cdef uint64_t codes[PIECE]
+    cdef Part parts[PIECE]
+    cdef uint64_t i, n
+    n = rank_from(head.bitmap, run.start, run.rank, run.stop) - run.rank
+    if head.kind != CODES:
+        count[0] = n
+        return put_values(head, t, run.rank, n, out, at, size, stops)
+    vec_run(&t.ends, run.rank, n, codes)
+    count[0] = 0
+    for i in range(parts_of_run(head, spans, run, parts)):
+        n = parts[i].end - parts[i].first
+        at = put_codes(head, t, codes + parts[i].first, n, out, at, size, stops + count[0])
+        count[0] += n
+    return at
+
+
+cdef int64_t text_run(
+    Head* head, const Text* t, Spans spans, const Run* run, int32_t* offsets, uint8_t* validity,
+    uint64_t* slot_at, uint8_t* out, uint64_t at, uint64_t size,
+) except -1 nogil:
+    """Decode one run from slot ``slot_at`` on, and move that; where the output bytes end."""
+    cdef uint64_t stops[PIECE]
+    cdef uint64_t start, n, valid = 0, used = 0, before = at
+    cdef Py_ssize_t i
+    if head.kind != ALL_NULL:
+        at = put_run(head, t, spans, run, out, at, size, stops, &valid)
+    if head.bitmap == NULL and valid:
+        end_slots(head, 0, valid, stops, valid, before, offsets, validity, slot_at[0])
+        slot_at[0] += valid
+        return at
+    for i in range(run.first, run.end):
+        start = part_start(spans, run, i)
+        n = part_stop(spans, run, i) - start
+        used += end_slots(
+            head, start, n, stops + used, valid - used, before, offsets, validity, slot_at[0]
+        )
+        before = stops[used - 1] if used else before
+        slot_at[0] += n
     return at
 
 
@@ -366,6 +433,32 @@ cdef int open_text(
     text_link(head, t, lexicons.pick(block))
     text_open(head, t)
     return 0
+
+
+cdef int next_text(
+    BlockSet blocks, Spans spans, Lexicons lexicons, Head* head, Text* t, Run* run, int64_t* current
+) except -1 nogil:
+    """Move to the next run, and open its block if that is another one; is there a next?
+
+    Only codes are unpacked with the gaps between spans: other values may be long.
+    """
+    cdef Py_ssize_t i = run.end
+    cdef bint join
+    if i and run.stop < spans.hi[i - 1]:
+        i -= 1
+    if i == spans.b.shape[0]:
+        return 0
+    if spans.b[i] != current[0]:
+        with gil:
+            open_text(blocks, spans.b[i], lexicons, head, t)
+        current[0] = spans.b[i]
+        run.slot = run.rank = 0
+    join = head.kind == CODES
+    spans.next_run(run, PIECE, join)
+    if run.stop > head.count:
+        return cursor_fail(&head.body, b"block holds fewer slots than rows")
+    rank_run(run, head.bitmap)
+    return 1
 
 
 def zstd_parts(BlockSet blocks, Py_ssize_t block):
@@ -384,28 +477,48 @@ def zstd_parts(BlockSet blocks, Py_ssize_t block):
     return bytes(before), c.base[c.pos:c.size], size
 
 
+cdef inline uint64_t wanted_slots(Spans spans, const Run* run) noexcept nogil:
+    """Slots of a run without its gaps."""
+    cdef uint64_t wanted = 0
+    cdef Py_ssize_t i
+    for i in range(run.first, run.end):
+        wanted += part_stop(spans, run, i) - part_start(spans, run, i)
+    return wanted
+
+
+cdef int64_t run_bound(
+    Head* head, const Text* t, Spans spans, const Run* run
+) except -1 nogil:
+    """Bytes that a run can need at most; codes of short words are not looked at for that."""
+    cdef uint64_t codes[PIECE]
+    cdef Part parts[PIECE]
+    cdef uint64_t i, n, bound = 0
+    if head.valid == 0:
+        return 0
+    if head.kind == CODES and t.longest <= MAX_WORD:
+        return wanted_slots(spans, run) * t.longest
+    n = rank_from(head.bitmap, run.start, run.rank, run.stop) - run.rank
+    if head.kind != CODES:
+        return values_bound(head, t, run.rank, n)
+    vec_run(&t.ends, run.rank, n, codes)
+    for i in range(parts_of_run(head, spans, run, parts)):
+        bound += words_length(t, codes + parts[i].first, parts[i].end - parts[i].first)
+    if bound > head.allowance:
+        return cursor_fail(&head.body, b"block claims more bytes than its size allows")
+    return bound
+
+
 def text_bound(BlockSet blocks, Spans spans, Lexicons lexicons):
     """Bytes that decoding the spans can need, without the slack."""
     cdef Head head
     cdef Text t
+    cdef Run run
     cdef int64_t current = -1
-    cdef uint64_t total = 0, lo, hi
-    cdef Py_ssize_t i
+    cdef uint64_t total = 0
+    memset(&run, 0, sizeof(Run))
     with nogil:
-        for i in range(spans.b.shape[0]):
-            if spans.b[i] != current:
-                current = spans.b[i]
-                with gil:
-                    open_text(blocks, current, lexicons, &head, &t)
-            lo = spans.lo[i]
-            hi = spans.hi[i]
-            if hi > head.count:
-                cursor_fail(&head.body, b"block holds fewer slots than rows")
-            if head.bitmap != NULL:
-                lo = rank_bits(head.bitmap, lo)
-                hi = rank_bits(head.bitmap, hi)
-            if head.valid:
-                total += values_bound(&head, &t, lo, hi - lo)
+        while next_text(blocks, spans, lexicons, &head, &t, &run, &current):
+            total += run_bound(&head, &t, spans, &run)
     return total
 
 
@@ -416,26 +529,19 @@ def decode_text(
     """Fill offsets, bytes and (unless empty) validity; how many bytes were written."""
     cdef Head head
     cdef Text t
+    cdef Run run
     cdef int64_t current = -1
     cdef uint64_t at = 0, slot_at = 0
-    cdef Py_ssize_t i
     cdef uint8_t* marks = &validity[0] if validity.shape[0] else NULL
     if offsets.shape[0] != spans.total + 1 or out.shape[0] < PAD or out.shape[0] > 0x7FFFFFFF or (
         marks != NULL and (spans.total + 7) // 8 > validity.shape[0]
     ):
         raise ValueError("output does not fit the spans")
     offsets[0] = 0
+    memset(&run, 0, sizeof(Run))
     with nogil:
-        for i in range(spans.b.shape[0]):
-            if spans.b[i] != current:
-                current = spans.b[i]
-                with gil:
-                    open_text(blocks, current, lexicons, &head, &t)
-            if spans.hi[i] > head.count:
-                cursor_fail(&head.body, b"block holds fewer slots than rows")
-            at = text_span(
-                &head, &t, spans.lo[i], spans.hi[i], &offsets[0], marks, slot_at,
-                &out[0], at, out.shape[0],
+        while next_text(blocks, spans, lexicons, &head, &t, &run, &current):
+            at = text_run(
+                &head, &t, spans, &run, &offsets[0], marks, &slot_at, &out[0], at, out.shape[0]
             )
-            slot_at += spans.hi[i] - spans.lo[i]
     return at

@@ -35,7 +35,7 @@ from rows_oracle import (
 
 from indextables.errors import CorruptFileError
 from indextables.native._crc32c import crc32c as checksum
-from indextables.native._rows_blocks import BlockSet, Spans, locate
+from indextables.native._rows_blocks import BlockSet, Spans, between, locate, rows_left
 from indextables.native._rows_encode import BlockWriter
 from indextables.native._rows_fixed import Dictionaries, decode_fixed
 from indextables.native._rows_lexicon import Lexicon
@@ -230,6 +230,54 @@ def test_locate(chunks: list[tuple[int, int]], data: Any) -> None:
     assert seen == rows
     assert spans.total == len(rows)
     assert np.all(np.diff(blocks) > 0)
+
+
+@given(
+    base=st.integers(0, 50),
+    skipped=st.integers(0, 40),
+    count=st.integers(0, 90),
+    shift=st.integers(0, 6),
+    data=st.data(),
+)
+def test_between(base: int, skipped: int, count: int, shift: int, data: Any) -> None:
+    start, stop = base + skipped, base + skipped + count
+    numbers = st.lists(st.integers(start, max(stop - 1, start)), unique=True, max_size=60)
+    gone = sorted(data.draw(numbers)) if count else []
+    some = np.array(gone, np.uint32)
+    blocks, spans = between(start, stop, some, base, shift, 7)
+    seen = []
+    for block, low, high in zip(spans.block, spans.start, spans.stop, strict=True):
+        begin = base + ((int(blocks[block]) - 7) << shift)
+        assert low < high <= 1 << shift
+        seen += [begin + i for i in range(int(low), int(high))]
+    want = [row for row in range(start, stop) if row not in gone]
+    assert seen == want == rows_left(start, stop, some).tolist()
+    assert spans.total == len(want)
+    assert blocks.tolist() == sorted({7 + ((row - base) >> shift) for row in want})
+
+
+@pytest.mark.parametrize("gone", [[5, 4], [4, 4], [1], [10], [3, 12]])
+def test_between_refuses_what_is_not_between(gone: list[int]) -> None:
+    some = np.array(gone, np.uint32)
+    with pytest.raises(ValueError, match=r"ascend|outside"):
+        between(2, 10, some, 0, 2, 0)
+    with pytest.raises(ValueError, match=r"ascend|not among"):
+        rows_left(2, 10, some)
+
+
+def test_many_empty_spans_are_no_run() -> None:
+    """A run has room for so many spans as it may have slots, however small they are."""
+    writer = one_block(900)
+    writer.integers(np.arange(900, dtype=np.uint64) * np.uint64(977) % np.uint64(13))
+    blocks = block_set(writer.finish()[0], 900)
+    low = np.repeat(np.arange(900, dtype=np.uint32), 3)
+    high = low + (np.arange(len(low)) % 3 == 1).astype(np.uint32)
+    spans = Spans(np.zeros(len(low), np.int32), low, high)
+    nothing = Dictionaries([], np.zeros(1, np.int32))
+    for bits, kind in ((64, np.uint64), (32, np.uint32)):
+        out = np.zeros(spans.total, kind)
+        decode_fixed(blocks, spans, bits, nothing, out.view(np.uint8), NONE)
+        assert out.tolist() == [i * 977 % 13 for i in range(900)]
 
 
 def kinds(table: pa.Table, **options: Any) -> set[int]:

@@ -41,6 +41,32 @@ def test_random_tables_come_back(table: pa.Table, block_rows: int | None, data: 
         same(pa.Table.from_batches([taken]), table.take(pa.array(rows, pa.int64())))
 
 
+@given(table=tables(max_rows=1500, max_columns=2), block_rows=st.sampled_from([None, 8, 64, 1024]))
+@settings(max_examples=60, deadline=None)
+def test_scans_leave_rows_out(table: pa.Table, block_rows: int | None) -> None:
+    """Against reading everything and picking afterwards: none, few, many, runs and whole blocks."""
+    rng = np.random.default_rng(table.num_rows)
+    n = table.num_rows
+    reader = mapped(*write(table, block_rows=block_rows))
+    where = np.arange(n, dtype=np.uint32)
+    runs = (where // max(int(rng.integers(1, 90)), 1)) % 2 == 0
+    for flags in (
+        np.zeros(n, bool),
+        rng.random(n) < 0.01,
+        rng.random(n) < 0.3,
+        rng.random(n) < 0.97,
+        runs,
+        np.ones(n, bool),
+    ):
+        gone, left = where[flags], table.take(pa.array(where[~flags]))
+        for size in (65_536, 7 * 64):
+            found = scanned(reader, batch_rows=size, without=gone)
+            found.validate(full=True)
+            same(found, left)
+        if len(left):
+            same(pa.Table.from_batches([reader.take(where[~flags])]), left)
+
+
 def test_maps_to_lists_of_nulls(rng: random.Random) -> None:
     """With items behind the lists that are null themselves, which do not belong to them."""
     for _ in range(30):

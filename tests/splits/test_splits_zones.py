@@ -158,9 +158,9 @@ def test_a_narrow_range_reads_few_rows(
     seen: list[int] = []
     scan = reader.rows.scan
 
-    def watched(columns: Any, count: int, span: tuple[int, int]) -> Any:
+    def watched(columns: Any, count: int, span: tuple[int, int], without: Any) -> Any:
         seen.append(span[1] - span[0])
-        return scan(columns, count, span)
+        return scan(columns, count, span, without)
 
     monkeypatch.setattr(reader.rows, "scan", watched)
     matching_rows(reader, bind("sorted BETWEEN 9000 AND 9030", table.schema))

@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.buffers import flag_array, flags_of, number_array
+from indextables.buffers import flags_of, number_array
 from indextables.errors import PlanningError
 from indextables.expr import ast
 from indextables.expr.evaluate import can_evaluate, evaluate
 from indextables.expr.predicate import TRUE, Predicate, referenced_columns
 from indextables.lazy import lazily
 from indextables.naming import stored_columns, stored_schema, user_batch
+from indextables.native._rows_blocks import rows_left
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
 from indextables.splits.lookup.folding import fold
 from indextables.splits.lookup.nodes import Both, Index, Node
@@ -42,6 +43,43 @@ FEW_COLUMNS = 3
 DENSE_SHARE = 0.3
 FIRST_ROWS = 4096
 FEW_CANDIDATES = 8
+NO_ROWS = np.empty(0, np.uint32)
+
+
+class Part:
+    """Rows that are read at once: any, or neighbours without those that are deleted."""
+
+    __slots__ = ("_rows", "count", "first", "gone", "stop", "together")
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows: Rows | None = rows
+        self.count = len(rows)
+        self.first, self.stop = (int(rows[0]), int(rows[-1]) + 1) if self.count else (0, 0)
+        self.together = self.stop - self.first == self.count > 1
+        self.gone: Rows = rows[:0]
+
+    @classmethod
+    def between(cls, first: int, stop: int, gone: Rows) -> Part:
+        """The rows from ``first`` to ``stop`` without ``gone``, which lie between them."""
+        made = cls(gone[:0])
+        made._rows, made.together, made.gone = None, True, gone
+        made.first, made.stop, made.count = first, stop, stop - first - len(gone)
+        return made
+
+    @property
+    def rows(self) -> Rows:
+        """The row numbers, ascending; most readers want none."""
+        if self._rows is None:
+            self._rows = rows_left(self.first, self.stop, self.gone)
+        return self._rows
+
+    def at(self, places: NDArray[np.int64]) -> Part:
+        """Some of the rows."""
+        return Part(self.rows[places])
+
+
+Piece = tuple[Part, NDArray[np.int64] | None, pa.RecordBatch]
+"""A part, the places in it that were kept (``None``: all), and what was read of those."""
 
 
 class SplitScan:
@@ -132,7 +170,7 @@ class SplitScan:
         if self.predicate == TRUE:
             return len(deleted)
         found = self._checked(deleted, self.predicate, (), self.reader.config["read.batchRows"])
-        return sum(len(rows) for rows, _ in found)
+        return sum(batch.num_rows for _, _, batch in found)
 
     def _candidates(self) -> Candidates:
         """The rows that can match; ``None`` still means all, of which deleted ones are left out
@@ -178,7 +216,8 @@ class SplitScan:
     ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         """(row numbers, columns) of the rows that satisfy the predicate, in pieces."""
         stored = self._stored(columns)
-        for rows, batch in self._filtered(self._candidates(), stored, batch_rows):
+        for part, kept, batch in self._filtered(self._candidates(), stored, batch_rows):
+            rows = part.rows if kept is None else part.rows[kept]
             yield rows, self._named(columns, batch)
 
     # -- filter columns, then the rest ------------------------------------------------------------
@@ -190,11 +229,11 @@ class SplitScan:
             return
         found = self._candidates()
         left = limit
-        for rows, batch in self._filtered(found, self._stored(columns), batch_rows, limit):
+        for _, _, batch in self._filtered(found, self._stored(columns), batch_rows, limit):
             if left is not None:
-                rows, batch = rows[:left], batch.slice(0, left)
-                left -= len(rows)
-            if len(rows):
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            if batch.num_rows:
                 yield self._named(columns, batch)
             if left is not None and left <= 0:
                 return
@@ -205,7 +244,7 @@ class SplitScan:
         columns: Sequence[str],
         batch_rows: int,
         limit: int | None = None,
-    ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+    ) -> Iterator[Piece]:
         if found.residual == TRUE:
             yield from self._unfiltered(found.rows, columns, batch_rows, limit)
             return
@@ -218,31 +257,18 @@ class SplitScan:
         columns: Sequence[str],
         batch_rows: int,
         limit: int | None = None,
-    ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+    ) -> Iterator[Piece]:
         """Those of some rows (``None``: all that are not deleted) that satisfy a predicate."""
         needed = [c for c in referenced_columns(residual) if self._is_known(c)]
         if self._reads_together(candidates, needed, columns):
             needed = self._with_columns(needed, columns)
-        for rows, whole in self._pieces(candidates, batch_rows, limit):
-            filters = self._read(needed, rows, whole)
+        for part in self._parts(candidates, batch_rows, limit):
+            filters = self._read(needed, part)
             truth = evaluate(residual, filters, mapping=self.reader.mapping)
-            keep = flags_of(truth)
-            there = self._there(rows) if candidates is None else None
-            kept = np.flatnonzero(keep if there is None else keep & there)
+            kept = np.flatnonzero(flags_of(truth))
             if len(kept) == 0:
                 continue
-            yield rows[kept], self._complete(columns, filters, needed, rows, kept, whole)
-
-    def _there(self, rows: Rows) -> NDArray[np.bool_] | None:
-        """Which of neighbouring rows are not deleted; ``None`` where none is."""
-        if self.deleted is None or not len(rows):
-            return None
-        first, last = np.searchsorted(self.deleted, [rows[0], rows[-1] + np.uint32(1)])
-        if first == last:
-            return None
-        there = np.ones(len(rows), np.bool_)
-        there[self.deleted[first:last] - rows[0]] = False
-        return there
+            yield part, kept, self._complete(columns, filters, needed, part, kept)
 
     def _reads_together(
         self, candidates: Rows | None, needed: Sequence[str], columns: Sequence[str]
@@ -263,79 +289,82 @@ class SplitScan:
 
     def _unfiltered(
         self, rows: Rows | None, columns: Sequence[str], batch_rows: int, limit: int | None
-    ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+    ) -> Iterator[Piece]:
         if rows is not None and limit is not None:
             rows = rows[:limit]
-        for part, whole in self._pieces(rows, batch_rows, limit):
-            batch = self._read(columns, part, whole)
-            there = self._there(part) if rows is None else None
-            if there is None:
-                yield part, batch
-            elif there.any():
-                yield part[there], _kept(batch, there)
+        for part in self._parts(rows, batch_rows, limit):
+            yield part, None, self._read(columns, part)
 
     def _complete(
         self,
         columns: Sequence[str],
         filters: pa.RecordBatch,
         needed: Sequence[str],
-        rows: Rows,
+        part: Part,
         kept: NDArray[np.int64],
-        whole: bool,
     ) -> pa.RecordBatch:
         """The asked columns of the surviving rows, reusing those that were filtered by."""
         have = {self.shaper.field(c).name for c in needed}
         fields = [self.shaper.field(c) for c in columns]
         missing = [f.name for f in fields if f.name not in have]
-        everything = len(kept) == len(rows)
+        everything = len(kept) == part.count
         picked = filters if everything else filters.take(number_array(kept))
         if not missing:
             rest = empty_batch(len(kept))
-        elif everything or (whole and len(kept) > DENSE_SHARE * len(rows)):
-            rest = self._read(missing, rows, whole)
+        elif everything or (part.together and len(kept) > DENSE_SHARE * part.count):
+            rest = self._read(missing, part)
             rest = rest if everything else rest.take(number_array(kept))
         else:
-            rest = self._read(missing, rows[kept], False)
+            rest = self._read(missing, part.at(kept))
         if not fields:
             return empty_batch(len(kept))
         arrays = [(picked if f.name in have else rest).column(f.name) for f in fields]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _pieces(
-        self, rows: Rows | None, batch_rows: int, limit: int | None
-    ) -> Iterator[tuple[Rows, bool]]:
-        """(row numbers, whether they are neighbours), growing where a limit may end the read."""
+    def _parts(self, rows: Rows | None, batch_rows: int, limit: int | None) -> Iterator[Part]:
+        """Rows to read at once, growing where a limit may end the read."""
         total = self.rows.num_rows if rows is None else len(rows)
         size = batch_rows if limit is None else min(batch_rows, max(FIRST_ROWS, 2 * limit))
         start = 0
         while start < total:
             stop = min(start + size, total)
             if rows is None:
-                yield np.arange(start, stop, dtype=np.uint32), True
+                yield from self._neighbours(start, stop)
             else:
-                part = rows[start:stop]
-                together = int(part[-1]) - int(part[0]) + 1 == len(part) > 1
-                yield part, together
+                yield Part(rows[start:stop])
             start, size = stop, min(2 * size, batch_rows)
 
-    def _read(self, columns: Sequence[str], rows: Rows, whole: bool) -> pa.RecordBatch:
+    def _neighbours(self, start: int, stop: int) -> Iterator[Part]:
+        """The rows from ``start`` to ``stop`` that are not deleted, if there are any."""
+        gone = NO_ROWS if self.deleted is None else _between(self.deleted, start, stop)
+        if len(gone) < stop - start:
+            yield Part.between(start, stop, gone)
+
+    def _read(self, columns: Sequence[str], part: Part) -> pa.RecordBatch:
         """Columns of the table for these rows."""
         names = self.shaper.stored_names(columns)
-        count = len(rows)
+        first, span = part.first, part.stop - part.first
         if not names:
-            return self.shaper.shape(None, columns, count)
-        span = int(rows[-1]) - int(rows[0]) + 1 if count else 0
-        if count > 1 and (whole or count > DENSE_SHARE * span):
-            stored = self._span(names, int(rows[0]), span)
-            if span > count:
-                stored = stored.take(number_array(rows - rows[0]))
+            return self.shaper.shape(None, columns, part.count)
+        if part.together:
+            stored = self._span(names, first, span, part.gone)
+        elif part.count > 1 and part.count > DENSE_SHARE * span:
+            places = number_array(part.rows - np.uint32(first))
+            stored = self._span(names, first, span, NO_ROWS).take(places)
         else:
-            stored = self.rows.take(rows, names)
-        return self.shaper.shape(stored, columns, count)
+            stored = self.rows.take(part.rows, names)
+        return self.shaper.shape(stored, columns, part.count)
 
-    def _span(self, names: list[str], first: int, count: int) -> pa.RecordBatch:
-        parts = list(self.rows.scan(names, count, (first, first + count)))
+    def _span(self, names: list[str], first: int, count: int, gone: Rows) -> pa.RecordBatch:
+        """Neighbouring rows, without some."""
+        parts = list(self.rows.scan(names, count, (first, first + count), gone))
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+def _between(rows: Rows, first: int, stop: int) -> Rows:
+    """Those of ascending rows that are not less than ``first`` and less than ``stop``."""
+    low, high = np.searchsorted(rows, np.array([first, stop], np.uint32))
+    return rows[low:high]
 
 
 def without_rows(rows: Rows, deleted: Rows) -> Rows:
@@ -343,12 +372,6 @@ def without_rows(rows: Rows, deleted: Rows) -> Rows:
     places = np.minimum(np.searchsorted(deleted, rows), len(deleted) - 1)
     found: Rows = rows[deleted[places] != rows]
     return found
-
-
-def _kept(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
-    if batch.num_columns == 0:
-        return empty_batch(int(np.count_nonzero(mask)))
-    return batch.filter(flag_array(mask))
 
 
 # -- what others call -----------------------------------------------------------------------------

@@ -122,10 +122,13 @@ class ForeignRows:
         columns: Sequence[str] | None = None,
         batch_rows: int = 65_536,
         row_range: tuple[int, int] | None = None,
+        without: Any = None,
     ) -> Iterator[pa.RecordBatch]:
         first, last = row_range or (0, self.num_rows)
         for start in range(first, last, batch_rows):
-            yield self.take(np.arange(start, min(start + batch_rows, last)), columns)
+            rows = np.arange(start, min(start + batch_rows, last))
+            left = rows if without is None else np.setdiff1d(rows, without)
+            yield self.take(left, columns)
 
     def _documents(self, rows: Any) -> list[dict[str, list[Any]]]:
         from tantivy import DocAddress

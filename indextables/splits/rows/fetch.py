@@ -16,13 +16,14 @@ import numpy as np
 
 from indextables.errors import CorruptFileError
 from indextables.native._crc32c import crc32c
-from indextables.native._rows_blocks import BlockSet, Spans, locate, place_blocks
+from indextables.native._rows_blocks import BlockSet, Spans, between, locate, place_blocks
 from indextables.splits.rows.decode import Fetched, inflate, open_resource
 from indextables.splits.rows.layout import Directory, Stream
 
 Array = np.ndarray[Any, Any]
 ReadRanges = Callable[[Sequence[tuple[int, int]]], Sequence[bytes | memoryview]]
 
+NO_ROWS = np.zeros(0, np.uint32)
 NO_PAGES = np.zeros(0, np.int32)
 NO_SEGMENTS = np.zeros(0, np.int64)
 ZERO = np.zeros(1, np.int64)
@@ -49,17 +50,12 @@ class Column:
         found: tuple[Array, Spans] = locate(rows, self.chunk_start, self.shift, self.first_block)
         return found
 
-    def between(self, start: int, stop: int) -> tuple[Array, Spans]:
-        """Blocks and spans of the rows ``start .. stop``, which lie in one chunk."""
+    def between(self, start: int, stop: int, gone: Array = NO_ROWS) -> tuple[Array, Spans]:
+        """Blocks and spans of the rows ``start .. stop`` of one chunk, without ``gone``."""
         chunk = int(np.searchsorted(self.chunk_start, start, side="right")) - 1
-        shift, base = int(self.shift[chunk]), int(self.chunk_start[chunk])
-        first, last = (start - base) >> shift, (stop - 1 - base) >> shift
-        blocks = np.arange(first, last + 1, dtype=np.int64)
-        begins = base + (blocks << shift)
-        lows = np.maximum(start - begins, 0).astype(np.uint32)
-        highs = np.minimum(stop - begins, 1 << shift).astype(np.uint32)
-        spans = Spans(np.arange(len(blocks), dtype=np.int32), lows, highs)
-        return blocks + self.first_block[chunk], spans
+        base, first = int(self.chunk_start[chunk]), int(self.first_block[chunk])
+        found: tuple[Array, Spans] = between(start, stop, gone, base, int(self.shift[chunk]), first)
+        return found
 
 
 @dataclass(slots=True)

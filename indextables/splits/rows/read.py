@@ -12,7 +12,7 @@ from indextables.buffers import number_array
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.native._rows_blocks import Spans
 from indextables.splits.rows.decode import Fetched, TooMuchText, build
-from indextables.splits.rows.fetch import Column, Fetcher, ReadRanges
+from indextables.splits.rows.fetch import NO_ROWS, Column, Fetcher, ReadRanges
 from indextables.splits.rows.layout import parse_directory, stored_streams
 from indextables.splits.rows.project import Projected, project
 
@@ -87,8 +87,13 @@ class RowsReader:
         columns: Sequence[str] | None = None,
         batch_rows: int = 65_536,
         row_range: tuple[int, int] | None = None,
+        without: Array = NO_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in order, in batches of at most ``batch_rows``."""
+        """The rows in order, in batches made of at most ``batch_rows`` neighbours.
+
+        ``without`` are rows that are left out, ascending: they are skipped as blocks are decoded,
+        which costs next to nothing, and a block in which no row is left is not even read.
+        """
         first, last = (0, self.num_rows) if row_range is None else row_range
         if not 0 <= first <= last <= self.num_rows:
             raise IndexTablesError(
@@ -97,30 +102,34 @@ class RowsReader:
         if batch_rows < 1:
             raise IndexTablesError(f"batch_rows must be positive, not {batch_rows}")
         self._plan(columns)
-        return self._batches(columns, batch_rows, first, last)
+        return self._batches(columns, batch_rows, first, last, without)
 
     def _batches(
-        self, columns: Sequence[str] | None, batch_rows: int, first: int, last: int
+        self, columns: Sequence[str] | None, batch_rows: int, first: int, last: int, without: Array
     ) -> Iterator[pa.RecordBatch]:
         at = first
         while at < last:
             chunk = int(np.searchsorted(self._chunk_start, at, side="right")) - 1
             stop = min(at + batch_rows, last, int(self._chunk_start[chunk + 1]))
-            yield from self._range(columns, at, stop)
+            yield from self._range(columns, at, stop, without)
             at = stop
 
     def _range(
-        self, columns: Sequence[str] | None, start: int, stop: int
+        self, columns: Sequence[str] | None, start: int, stop: int, without: Array
     ) -> Iterator[pa.RecordBatch]:
         """One batch of neighbouring rows, or several where its text would not fit one array."""
+        gone = without
+        if len(without):
+            gone = without[slice(*np.searchsorted(without, np.array([start, stop], np.uint32)))]
+        left = stop - start - len(gone)
         try:
-            yield self._read(columns, stop - start, lambda c: c.between(start, stop))
+            yield self._read(columns, left, lambda c: c.between(start, stop, gone))
         except TooMuchText:
             if stop - start == 1:
                 raise
             middle = (start + stop) // 2
-            yield from self._range(columns, start, middle)
-            yield from self._range(columns, middle, stop)
+            yield from self._range(columns, start, middle, gone)
+            yield from self._range(columns, middle, stop, gone)
 
     def _row_numbers(self, rows: Any) -> Array:
         numbers = np.asarray(rows)
