@@ -17,7 +17,7 @@ from indextables.errors import IndexTablesError
 if TYPE_CHECKING:
     from indextables import functions, planner
     from indextables.expr.column import col
-    from indextables.public import analyze, open, read, register, scan_polars, sql, write
+    from indextables.public import analyze, index, open, read, register, scan_polars, sql, write
     from indextables.spark import last_plan
     from indextables.splits.lookup.colindex.metrics import (
         init_logging_metrics,
@@ -32,6 +32,7 @@ _HOMES = {
     "Table": "indextables.table",
     "analyze": "indextables.public",
     "col": "indextables.expr.column",
+    "index": "indextables.public",
     "init_logging_metrics": "indextables.splits.lookup.colindex.metrics",
     "init_logging_metrics_with_interval": "indextables.splits.lookup.colindex.metrics",
     "last_plan": "indextables.spark",
@@ -51,6 +52,7 @@ __all__ = [
     "analyze",
     "col",
     "functions",
+    "index",
     "init_logging_metrics",
     "init_logging_metrics_with_interval",
     "last_plan",

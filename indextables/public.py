@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from indextables.log.commit.transaction import CommitResult
     from indextables.table import Table
 
-__all__ = ["open", "read", "register", "scan_polars", "sql", "write"]
+__all__ = ["index", "open", "read", "register", "scan_polars", "sql", "write"]
 
 Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -96,6 +96,60 @@ def open(
 
     where = _text(path)
     return open_table(where, version, timestamp, storage_options=storage_options, options=options)
+
+
+def index(
+    source: Path,
+    at: Path,
+    *,
+    format: str | None = None,
+    text: Iterable[str] = (),
+    json: Iterable[str] = (),
+    ip: Iterable[str] = (),
+    tokenizers: Mapping[str, str] | None = None,
+    substring: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    roots: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    source_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    spark: Any = None,
+) -> Table:
+    """A companion at ``at``: an index over the Delta, Iceberg or Parquet table at ``source``.
+
+    The source stays where and as it is, and is never written to. Called again, it indexes the files
+    that are new since, and drops those that are gone. Reading the companion reads the source as it
+    is at that moment, files that are not indexed yet included.
+
+    ``format`` is ``delta``, ``iceberg`` or ``parquet`` (default: found out). Strings are exact
+    unless listed in ``text``, ``json`` or ``ip``, as for ``write``. ``columns`` are the columns to
+    index (default: all), ``exclude`` those to leave out of the index; all can be read.
+    ``source_options`` reach the source (default: ``storage_options``, which reach the companion).
+    ``roots`` are folders outside of the source's own where its files may be, by name.
+    With ``spark`` the files are indexed by Spark tasks.
+    """
+    from indextables.table.companions import index_source
+
+    return index_source(
+        _text(source),
+        _text(at),
+        format=format,
+        indexing={
+            "text": text,
+            "json": json,
+            "ip": ip,
+            "tokenizers": tokenizers,
+            "substring": substring,
+        },
+        columns=columns,
+        exclude=exclude,
+        roots=roots,
+        storage_options=storage_options,
+        source_options=source_options,
+        options=options,
+        spark=spark,
+    )
 
 
 def _text(path: Path) -> str:

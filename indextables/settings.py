@@ -285,6 +285,8 @@ SETTINGS: tuple[Setting, ...] = (
     _s("filter.stringEndsWith.pushdown", "bool", True, "Skip splits by suffixes of partition values."),
     _s("filter.stringContains.pushdown", "bool", True, "Skip splits by what partition values contain."),
     _s("indexquery.indexall.maxUnqualifiedFields", "int", 10, "Most fields of a `*` query; 0 is no limit."),
+    # companions
+    _s("companion.source.*", "str", None, "`companion.source.<option>`: an option, such as a credential, to reach the table that a companion indexes; without any, those of the companion itself."),
     # cross-references
     _s("xref.autoIndex.enabled", "bool", True, "Build cross-references after commits."),
     _s("xref.autoIndex.maxSourceSplits", "int", 1024, "Most splits of one cross-reference.", low=1),

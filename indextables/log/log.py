@@ -159,7 +159,7 @@ class TransactionLog(XRefMethods):
         """Write version 0 with this metadata; begun again, a table finds itself and is opened."""
         log = cls._at(path, storage_options, config, store)
         version = log.config["protocol.version"] if protocol_version is None else protocol_version
-        log._write_first(protocol_of(version), metadata)
+        log._write_first(protocol_of(version, metadata), metadata)
         return log
 
     @classmethod

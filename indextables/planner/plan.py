@@ -23,6 +23,7 @@ import numpy as np
 from indextables.config import Config
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr.predicate import Predicate, Undecided, leaves
+from indextables.log.actions.protocol import is_companion
 from indextables.log.read.facts import Fact
 from indextables.log.read.view import FileList
 from indextables.planner.binding import bind_cached
@@ -80,6 +81,7 @@ class Planner:
     ) -> None:
         self.target: Target = resolve(table, config)
         self.snapshot = self.target.snapshot
+        _refuse_without_source(self.snapshot)
         self.config = Config.of(options, self.target.config) if options else self.target.config
         self.xref_router = xref_router or self._own_router()
         self.time_zone = time_zone
@@ -206,6 +208,16 @@ def _questions(
         groups = residual_groups(program, selection)
         return [(g.predicate, selection[g.positions].astype(np.int64)) for g in groups]
     return [(shared, selection.astype(np.int64))]
+
+
+def _refuse_without_source(snapshot: Any) -> None:
+    """A companion's log alone does not say which rows there are now; its source does."""
+    metadata = getattr(snapshot, "metadata", None)
+    if metadata is not None and is_companion(metadata) and snapshot.lag is None:
+        raise PlanningError(
+            "a companion is read together with the table that it indexes",
+            hint="Plan over indextables.open(path)",
+        )
 
 
 def _meet_limit(program: Program, selection: Selection | None, limit: int) -> Iterator[Stage]:

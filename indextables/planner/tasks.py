@@ -106,9 +106,10 @@ def split_refs(snapshot: SnapshotView, indices: Sequence[int]) -> list[SplitRef]
     values = [(c, *snapshot.partition_codes(c)) for c in snapshot.stored_partition_columns]
     mappings = mapping_texts(snapshot, indices)
     vectors = snapshot.vectors(indices)
+    origins = getattr(snapshot, "origins", {})
     return [
         SplitRef(
-            path=paths[i].as_py(),
+            path=(path := paths[i].as_py()),
             size=int(sizes[i]),
             footer_start=int(starts[i]),
             footer_end=int(ends[i]),
@@ -116,6 +117,7 @@ def split_refs(snapshot: SnapshotView, indices: Sequence[int]) -> list[SplitRef]
             partition_values={c: texts[codes[i]] for c, codes, texts in values},
             doc_mapping=mapping,
             vector=vector,
+            origin=origins.get(path),
         )
         for i, mapping, vector in zip(indices, mappings, vectors, strict=True)
     ]

@@ -40,6 +40,7 @@ from indextables.errors import (
 from indextables.expr.predicate import Predicate
 from indextables.log.actions import Action, AddFile, Metadata
 from indextables.log.actions.protocol import protocol_of
+from indextables.log.commit.gate import refuse_companion
 from indextables.log.commit.transaction import CommitResult, Transaction
 from indextables.log.log import TransactionLog, new_metadata
 from indextables.log.read.pinned import refuse_write
@@ -140,6 +141,7 @@ class WriteOrder:
 
     def decide_on(self, base: Snapshot) -> WriteOrder:
         """The same for a table that is there, as it is in this snapshot."""
+        refuse_companion(base, "WRITE")
         self.config = Config.of(self.config, _settings_of(base))
         self.seen = base.version
         self.table_id = base.metadata.id

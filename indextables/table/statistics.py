@@ -147,7 +147,8 @@ def split_tokens(scan: SplitScan, field: FieldMapping) -> int:
     if known is None and not reader.is_foreign:
         return 0
     deleted = scan.deleted
-    if known is not None and known.kind == "text" and known.tokenizer == field.tokenizer:
+    is_same = known is not None and (known.kind, known.tokenizer) == ("text", field.tokenizer)
+    if known is not None and is_same and scan.can_subtract:
         gone = 0
         if deleted is not None and len(deleted):
             gone = _cut(scan.of_deleted_rows(), field)

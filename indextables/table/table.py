@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from indextables.companion.reading import read_snapshot
 from indextables.config import Config
 from indextables.expr import sqltext
 from indextables.log.log import TransactionLog
@@ -62,8 +63,8 @@ def open_table(
     log = TransactionLog.open(at.path, **where, check=False)
     ahead(log.store, sqltext.prepare)
     if at.is_pinned:
-        return Table(log, log.snapshot(version=at.version, timestamp=at.timestamp))
-    return Table(log, log.snapshot(version=version, timestamp=timestamp))
+        return Table(log, read_snapshot(log, at.version, at.timestamp))
+    return Table(log, read_snapshot(log, version, timestamp))
 
 
 class Table(Verbs):
@@ -126,11 +127,11 @@ class Table(Verbs):
 
     def refresh(self) -> Table:
         """The table as it is now; reads only what is new."""
-        return Table(self.log, self.log.snapshot())
+        return Table(self.log, read_snapshot(self.log))
 
     def at(self, version: int | None = None, timestamp: Any = None) -> Table:
         """The table as it was."""
-        return Table(self.log, self.log.snapshot(version=version, timestamp=timestamp))
+        return Table(self.log, read_snapshot(self.log, version, timestamp))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What was committed, newest first."""

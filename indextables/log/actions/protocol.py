@@ -6,9 +6,9 @@
   does not know; the refusal says which, and to upgrade. It never guesses.
 * A feature used for the first time raises the table's protocol in the same commit
   (``protocol.autoUpgrade``); with that off, the commit is refused. A protocol is never lowered.
-* Cross-references, deletion vectors and renamed or dropped columns (``columnMapping``) are named
-  features of version 3 and stay so in version 4. Once a table names a feature it names all that its
-  version implies, so that the list is complete.
+* Cross-references, deletion vectors, renamed or dropped columns (``columnMapping``) and rows that
+  are in another table (``companion``) are named features of version 3 and stay so in version 4.
+  Once a table names a feature it names all that its version implies, so that the list is complete.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ AVRO_STATE = Feature("avroState", 4)
 CROSS_REFERENCES = Feature("crossReferenceIndex", 3, named=True)
 DELETION_VECTORS = Feature("deletionVectors", 3, named=True)
 COLUMN_MAPPING = Feature("columnMapping", 3, named=True)
+COMPANION = Feature("companion", 3, named=True)
+COMPANION_ENABLED = "indextables.companion.enabled"
+"""In the configuration of a table whose rows are in another."""
 
 FEATURES = (
     SKIPPED_FILES,
@@ -61,6 +64,7 @@ FEATURES = (
     CROSS_REFERENCES,
     DELETION_VECTORS,
     COLUMN_MAPPING,
+    COMPANION,
 )
 READER_FEATURES = frozenset(feature.name for feature in FEATURES) | {"tantivy4java"}
 WRITER_FEATURES = READER_FEATURES | {
@@ -71,14 +75,15 @@ WRITER_FEATURES = READER_FEATURES | {
 }
 
 
-def protocol_of(version: int) -> Protocol:
-    """The protocol of a new table."""
+def protocol_of(version: int, metadata: Metadata | None = None) -> Protocol:
+    """The protocol of a new table, with what its metadata uses."""
     if not 1 <= version <= CURRENT_VERSION:
         raise ConfigError(
             f"protocol version {version} does not exist",
             hint=f"Use a version from 1 to {CURRENT_VERSION}",
         )
-    return Protocol(version, version)
+    used = features_of([] if metadata is None else [metadata])
+    return upgraded(Protocol(version, version), used)
 
 
 def check_readable(protocol: Protocol, path: str) -> None:
@@ -141,7 +146,13 @@ def features_of(actions: Iterable[Action]) -> set[Feature]:
 
 def _features_of_metadata(metadata: Metadata) -> set[Feature]:
     mapped = RETIRED_NAMES in metadata.configuration or STORED_NAME in metadata.schema_string
-    return {COLUMN_MAPPING} if mapped else set()
+    used = {COLUMN_MAPPING} if mapped else set()
+    return used | {COMPANION} if is_companion(metadata) else used
+
+
+def is_companion(metadata: Metadata) -> bool:
+    """Are the rows of the table in another?"""
+    return metadata.configuration.get(COMPANION_ENABLED, "").strip().lower() == "true"
 
 
 def _features_of_add(add: AddFile) -> set[Feature]:

@@ -2,8 +2,9 @@
 
 It is written as in Delta. ``i`` holds the vector itself, in base 85; ``u`` names a file of
 the table by the UUID in its name (after an optional folder) and the place inside it; ``p`` names a
-file anywhere, which a log of ours may not. ``cardinality`` is the number of rows that are gone; the
-row count of the split stays what it was when the split was written.
+file anywhere, which a log of ours may not; ``x`` is never written: the rows that are gone from a
+split of a companion are found out from the table that it indexes. ``cardinality`` is the number of
+rows that are gone; the row count of the split stays what it was when the split was written.
 
 An ``add`` of a split that is in the table already *narrows* it: its vector holds all rows of the
 earlier one and more. It keeps ``addedAtVersion``, the version that brought the split; a version
@@ -24,7 +25,7 @@ from indextables.log.actions.fields import Field
 from indextables.log.actions.spelled import Spelled
 from indextables.storage.paths import safe_path
 
-INLINE, STORED, ABSOLUTE = "i", "u", "p"
+INLINE, STORED, ABSOLUTE, ELSEWHERE = "i", "u", "p", "x"
 _UUID_CHARS = 20
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -58,7 +59,7 @@ def vector_file(file_id: uuid.UUID) -> str:
 
 
 def _storage_type(value: Any, where: str) -> str:
-    if value not in (INLINE, STORED, ABSOLUTE):
+    if value not in (INLINE, STORED, ABSOLUTE, ELSEWHERE):
         f.wrong_type(where, "one of i, u, p", value)
     return str(value)
 
@@ -91,6 +92,11 @@ class DeletionVector(Spelled):
         return cls(STORED, base85(file_id.bytes), size, cardinality, offset)
 
     @classmethod
+    def elsewhere(cls, key: str, cardinality: int) -> DeletionVector:
+        """Rows that only the table of the rows can name; ``key`` tells such sets apart."""
+        return cls(ELSEWHERE, key, 0, cardinality)
+
+    @classmethod
     def from_text(cls, text: str) -> DeletionVector:
         """From its JSON, as manifests hold it."""
         try:
@@ -113,7 +119,7 @@ class DeletionVector(Spelled):
     @property
     def path(self) -> str | None:
         """The file that holds it, relative to the table; ``None`` for one in the log itself."""
-        if self.storage_type == INLINE:
+        if self.storage_type in (INLINE, ELSEWHERE):
             return None
         if self.storage_type == ABSOLUTE:
             raise UnsafePathError(
@@ -132,4 +138,7 @@ class DeletionVector(Spelled):
 
 def decode_vector(value: Any, where: str) -> DeletionVector:
     """The field of an ``add``."""
-    return DeletionVector.from_dict(value)
+    vector = DeletionVector.from_dict(value)
+    if vector.storage_type == ELSEWHERE:
+        f.wrong_type(f"{where}.storageType", "one of i, u, p", ELSEWHERE)
+    return vector

@@ -50,6 +50,7 @@ from indextables.log.actions.protocol import (
 from indextables.log.actions.schema_registry import merge_managed, reference_of, with_registry
 from indextables.log.commit.conflict import check_conflicts, is_applied, is_blind
 from indextables.log.commit.follow_up import follow_up
+from indextables.log.commit.gate import refuse_foreign_splits
 from indextables.log.commit.transaction import CommitResult, Transaction
 from indextables.log.read.checksum import ENABLED as CHECKSUMS
 from indextables.log.read.checksum import checksum_of
@@ -125,6 +126,7 @@ class CommitLoop:
         if not actions:
             return CommitResult(latest.version, self.transaction.commit_id, 0)
         self._check(actions, base, since, latest)
+        refuse_foreign_splits(latest, actions)
         change = self._change(actions, base, latest)
         self._put(change)
         result = CommitResult(change.version, self.transaction.commit_id, attempt)

@@ -4,7 +4,8 @@ The log says which splits are live; what a split holds depends on the kind of ta
 a *companion* table of JVM IndexTables hold an index only, and the rows stay in a Delta, Iceberg or
 Parquet table. Read as an ordinary table it would have the right number of rows, every value NULL
 and no match for any filter. Its protocol is the one of ordinary tables, so the protocol does not
-keep anybody away; this module does.
+keep anybody away; this module does. Companions of our own name the feature ``companion`` in their
+protocol; what can be read of them, and how, ``indextables.companion`` decides.
 
 ``kind_of`` names the kind and ``READABLE`` lists the kinds that can be read: who teaches this
 release another kind adds it there. An unknown kind is refused, never read as if it were known.
@@ -13,28 +14,31 @@ release another kind adds it there. An unknown kind is refused, never read as if
 from __future__ import annotations
 
 from indextables.errors import ProtocolError
-from indextables.log.actions import Metadata
+from indextables.log.actions.protocol import COMPANION as FEATURE
+from indextables.log.actions.protocol import is_companion, supports
 from indextables.log.read.columns import Segment
 from indextables.log.read.facts import Fact
 from indextables.log.read.snapshot import Snapshot
 
 ORDINARY = "ordinary"
 COMPANION = "companion"
-READABLE = frozenset((ORDINARY,))
+OWN_COMPANION = "companion of ours"
+READABLE = frozenset((ORDINARY, OWN_COMPANION))
 
-COMPANION_ENABLED = "indextables.companion.enabled"
 _PROVIDERS = frozenset(("indextables", "tantivy4spark"))
 _COMPANION_LISTS = ("companionSourceFiles",)
 _COMPANION_TEXTS = ("companionFastFieldMode",)
 
 
 def kind_of(snapshot: Snapshot) -> str:
-    """``ordinary``, ``companion``, or the name of an unknown format."""
+    """``ordinary``, ``companion`` (ours or not), or the name of an unknown format."""
     metadata = snapshot.metadata
     if metadata.format_provider.lower() not in _PROVIDERS:
         return metadata.format_provider
+    if is_companion(metadata) and supports(snapshot.protocol, FEATURE):
+        return OWN_COMPANION
     known = () if snapshot.is_unread else snapshot.segments
-    if _is_companion(metadata) or any(map(_has_companion_splits, known)):
+    if is_companion(metadata) or any(map(_has_companion_splits, known)):
         return COMPANION
     return ORDINARY
 
@@ -49,8 +53,8 @@ def check_kind(snapshot: Snapshot, path: str) -> None:
             "the table is a companion of another table: its splits hold an index, not the rows",
             path=path,
             version=snapshot.version,
-            hint="Read the table it was built for, or this one with JVM IndexTables; this release "
-            "cannot read companion tables",
+            hint="Read the table it was built for, this one with JVM IndexTables, or build a "
+            "companion of ours: indextables.index(source, at)",
         )
     raise ProtocolError(
         f"the table has the format '{kind}', which this release does not know",
@@ -58,10 +62,6 @@ def check_kind(snapshot: Snapshot, path: str) -> None:
         version=snapshot.version,
         hint="Read it with the program that wrote it",
     )
-
-
-def _is_companion(metadata: Metadata) -> bool:
-    return metadata.configuration.get(COMPANION_ENABLED, "").strip().lower() == "true"
 
 
 COMPANION_SPLITS: Fact[None, bool] = Fact()

@@ -12,7 +12,7 @@ The columns themselves are those of ``FileColumns``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from typing import Protocol as Interface
 
 import numpy as np
@@ -99,6 +99,10 @@ class Snapshot(FileColumns):
         self.disputed: frozenset[str] = frozenset()
         """Files that no state holds, because another program made one of their version."""
         self._grown_from: Snapshot | None = None
+        self.origins: Mapping[str, Any] = {}
+        """Of a companion over its source: where the rows of each split are, by path."""
+        self.lag: Any = None
+        """Of a companion over its source: how far the index is behind."""
 
     # -- building -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.companion.reading import read_snapshot
 from indextables.config import Config
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
@@ -80,7 +81,7 @@ class Tables:
         if version is None and timestamp is None:
             version = log.config["read.version"]
             timestamp = log.config["read.timestamp"]
-        snapshot = log.snapshot(version=version, timestamp=timestamp)
+        snapshot = read_snapshot(log, version, timestamp)
         return OpenTable(snapshot, log.config, access.path, dict(access.storage_options), log.store)
 
 

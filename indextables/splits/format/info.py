@@ -4,6 +4,9 @@ It holds the schema, the row count, the document mapping, a checksum for every m
 slice of an index file, so that slices can be fetched alone), how each column is indexed, how many
 nulls and NaNs it has, the bounds of integers, and what the filter was built from. Its own checksum
 is in the footer.
+
+A split of a companion holds no rows: they are in files of another table, which the member
+``sources.json`` lists. It has version 2, so that a release that does not know of it refuses it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from indextables.types import schema_from_json, schema_to_json
 
 FORMAT = "indextables-split"
 VERSION = 1
+WITHOUT_ROWS = 2
+"""The version of splits whose rows are elsewhere."""
 KINDS = frozenset(("text", "term", "paths", "i64", "f64", "ip", "hash", "none"))
 MOST_ROWS = (1 << 32) - 1
 NO_INFO = (
@@ -108,6 +113,7 @@ class SplitInfo:
     index_files: Mapping[str, IndexFile] = field(default_factory=dict)
     index_meta: str = ""
     xref: Mapping[str, Any] = field(default_factory=dict)
+    has_rows: bool = True
 
     def field(self, column: str) -> IndexField | None:
         """How a column is searched, found without case."""
@@ -120,7 +126,7 @@ class SplitInfo:
     def to_json(self) -> bytes:
         body = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self.has_rows else WITHOUT_ROWS,
             "num_rows": self.num_rows,
             "schema": json.loads(schema_to_json(self.schema)),
             "mapping": json.loads(self.mapping.to_json()),
@@ -161,13 +167,14 @@ class SplitInfo:
             index_files={name: _index_file(f) for name, f in index["files"].items()},
             index_meta=index["meta"],
             xref=body["xref"],
+            has_rows=body["version"] != WITHOUT_ROWS,
         )
 
 
 def _refuse_unknown(body: dict[str, Any], path: str) -> None:
     """Refuse what a newer writer made: damage is one thing, a format not understood another."""
     found = f"format {body['format']} version {body['version']}"
-    if body["format"] == FORMAT and body["version"] <= VERSION:
+    if body["format"] == FORMAT and body["version"] <= WITHOUT_ROWS:
         found = _unknown_index(body["index"]["fields"])
     if found:
         raise ProtocolError(

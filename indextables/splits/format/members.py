@@ -11,6 +11,7 @@ WORDS = "words.bin"
 WORDS_DIRECTORY = "words.dir"
 KEYS = "keys.bin"
 DOC_MAPPING = "_doc_mapping.json"
+SOURCES = "sources.json"
 
 
 def hash_table(column: str) -> str:

@@ -161,9 +161,17 @@ class SplitScan:
     def count(self) -> int:
         """How many rows satisfy the predicate."""
         known = self.chooser.count()
-        if known is None:
+        if known is None or not self.can_subtract:
             return sum(map(len, self.matching()))
         return known if self.deleted is None else known - self._deleted_matches(self.deleted)
+
+    @property
+    def can_subtract(self) -> bool:
+        """Can deleted rows still be read, to take them away from what the split says of all?
+
+        A file of another table is not to be read once that table has given it up.
+        """
+        return self.deleted is None or self.reader.ref.origin is None
 
     def _deleted_matches(self, deleted: Rows) -> int:
         """How many of the deleted rows satisfied the predicate."""

@@ -7,6 +7,9 @@ themselves are kept in a small cache by store and path.
 A split of which rows were deleted is the same split: its reader shares the bytes, and ``deleted``
 says which rows are gone. Members, searches and row numbers are those of the whole split; code that
 reads rows goes through ``access.SplitScan``, which leaves the deleted ones out.
+
+A split may leave its rows elsewhere (``SplitRef.origin``), and a file of rows that no split covers
+yet is read like a split of another program: rows are there, an index is not.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from indextables.splits.lookup.words.running import WordSearch
 from indextables.splits.lookup.zones import Zones, parse_zones
 from indextables.splits.read.foreign import ForeignRows
 from indextables.splits.read.ranked import ranked_indexes
-from indextables.splits.read.source import SplitRef, SplitSource
+from indextables.splits.read.source import BareSource, SplitRef, SplitSource
 from indextables.splits.read.workspace import LazyIndex, OpenIndex, Part, workspace
 from indextables.splits.rows import RowsReader
 from indextables.splits.rows.layout import most_rows
@@ -76,17 +79,18 @@ class SplitReader:
         store = cached(store, self.config)
         if isinstance(store, CachingStore):
             store.remember_size(ref.path, ref.size)
-        self.source = SplitSource(store, ref, whole=whole)
+        bare = ref.origin is not None and ref.origin.is_bare
+        self.source = BareSource(store, ref) if bare else SplitSource(store, ref, whole=whole)
         self._check_rows_fit()
         self.ref = ref
         self.path = ref.path
         self._store = store
         self._tables: dict[str, HashTable] = {}
-        self._key = (store.identity, ref.path, ref.size)
+        self._key = (store.identity, ref.path, ref.size, *ref.origin_key)
 
     def _check_rows_fit(self) -> None:
         """Refuse a number of rows that the directory of the rows cannot hold."""
-        if self.source.info is None:
+        if self.source.info is None or not self.source.info.has_rows:
             return
         start, end = self.source.range_of(members.ROWS_DIRECTORY)
         if self.source.info.num_rows > most_rows(end - start):
@@ -103,19 +107,20 @@ class SplitReader:
     ) -> SplitReader:
         """The reader of a split, from the cache if it was open before."""
         ref = SplitRef.of(add)
-        key = (store.identity, ref.path, ref.size, ref.footer_start)
+        key = (store.identity, ref.path, ref.size, ref.footer_start, *ref.origin_key)
         if ref.vector is None:
             return _readers.load(key, lambda: cls(store, ref, config, whole=whole))
-        bare = ref.physical()
+        physical = ref.physical()
         return _readers.load(
             (*key, ref.vector.unique_id),
-            lambda: cls.open(store, bare, config=config, whole=whole).narrowed(ref),
+            lambda: cls.open(store, physical, config=config, whole=whole).narrowed(ref),
         )
 
     def narrowed(self, ref: SplitRef) -> SplitReader:
         """The same split with other rows deleted; the bytes and what was parsed are shared."""
         view = copy.copy(self)
-        view.__dict__.pop("deleted", None)
+        for kept in ("deleted",) if ref.origin is None else ("deleted", "rows", "foreign"):
+            view.__dict__.pop(kept, None)
         view.ref = ref
         return view
 
@@ -124,9 +129,11 @@ class SplitReader:
     @lazily
     def deleted(self) -> NDArray[np.uint32] | None:
         """The rows that are gone, ascending; ``None`` where all are there."""
-        vector = self.ref.vector
+        vector, origin = self.ref.vector, self.ref.origin
         if vector is None or vector.cardinality == 0:
             return None
+        if origin is not None:
+            return origin.deleted(self)
         return deleted_rows(self._store, vector, self.num_rows, self.path)
 
     @property
@@ -146,20 +153,24 @@ class SplitReader:
         return self.source.is_foreign
 
     @lazily
-    def foreign(self) -> ForeignRows:
-        return ForeignRows(self.source)
+    def foreign(self) -> Any:
+        """Rows without an index of ours: ``scan``, ``take``, ``typed``, ``mapping``."""
+        origin = self.ref.origin
+        return ForeignRows(self.source) if origin is None else origin.rows(self)
 
     @property
     def schema(self) -> pa.Schema:
-        return self.foreign.schema if self.is_foreign else self.info.schema
+        schema: pa.Schema = self.foreign.schema if self.is_foreign else self.info.schema
+        return schema
 
     @property
     def num_rows(self) -> int:
-        return self.foreign.num_rows if self.is_foreign else self.info.num_rows
+        return int(self.foreign.num_rows if self.is_foreign else self.info.num_rows)
 
     @property
     def mapping(self) -> DocMapping:
-        return self.foreign.mapping if self.is_foreign else self.info.mapping
+        mapping: DocMapping = self.foreign.mapping if self.is_foreign else self.info.mapping
+        return mapping
 
     def member(self, name: str) -> bytes:
         """A whole member, checked."""
@@ -188,6 +199,8 @@ class SplitReader:
         """``scan`` and ``take`` over the rows."""
         if self.is_foreign:
             return self.foreign
+        if not self.info.has_rows:
+            return self._rows_elsewhere()
         start, end = self.source.range_of(members.ROWS)
         rows = RowsReader(
             lambda ranges: self.source.member_ranges(members.ROWS, ranges),
@@ -200,6 +213,16 @@ class SplitReader:
             told = f"split.json says {self.info.num_rows} rows, their directory {rows.num_rows}"
             raise self.source.corrupt(told)
         return rows
+
+    def _rows_elsewhere(self) -> Any:
+        origin = self.ref.origin
+        if origin is None:
+            raise IndexTablesError(
+                "the split belongs to a companion: its rows are in the table that it indexes",
+                path=self.path,
+                hint="Open the companion with indextables.open, which reads that table too",
+            )
+        return origin.rows(self)
 
     # -- search -----------------------------------------------------------------------------------
 
@@ -261,7 +284,7 @@ class SplitReader:
 
         def load() -> Codes:
             dtype = self.info.schema.field(field.column).type
-            return parse_codes(bytes(self.source.fetch(name)), dtype, self.rows.num_rows, self.path)
+            return parse_codes(bytes(self.source.fetch(name)), dtype, self.num_rows, self.path)
 
         return _codes.load((self._key, name), load)
 

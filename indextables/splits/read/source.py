@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageError
 from indextables.log.actions import AddFile, DeletionVector
@@ -37,6 +37,39 @@ TAIL_FOOTERS = 8
 """Members that describe columns grow with the footer, which names them: ``split.json`` most."""
 _FRAME = 8
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Origin(Protocol):
+    """Where the rows of a split are that does not hold them itself; small and picklable.
+
+    ``indextables.companion`` has the only ones: files of a table of another format.
+    """
+
+    @property
+    def key(self) -> str:
+        """The same only where the rows, and those of them that are gone, are the same."""
+        ...
+
+    @property
+    def is_bare(self) -> bool:
+        """Is there no split at all, just rows?"""
+        ...
+
+    def rows(self, reader: Any) -> Any:
+        """``scan`` and ``take``; of rows without a split also ``typed`` and ``mapping``."""
+        ...
+
+    def deleted(self, reader: Any) -> NDArray[np.uint32] | None:
+        """The rows that are gone, ascending."""
+        ...
+
+    def whole(self) -> Origin:
+        """The same with no row gone."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SplitRef:
@@ -51,6 +84,8 @@ class SplitRef:
     doc_mapping: str | None = None
     vector: DeletionVector | None = None
     """Which of its rows are gone."""
+    origin: Origin | None = None
+    """Where its rows are, if it does not hold them itself."""
 
     @property
     def live_records(self) -> int:
@@ -58,9 +93,17 @@ class SplitRef:
         gone = 0 if self.vector is None else self.vector.cardinality
         return self.num_records if self.num_records < 0 else self.num_records - gone
 
+    @property
+    def origin_key(self) -> tuple[str, ...]:
+        """What tells readers of one split apart, where its rows are elsewhere."""
+        return () if self.origin is None else (self.origin.whole().key,)
+
     def physical(self) -> SplitRef:
         """The split with all its rows, for what is built over row numbers."""
-        return self if self.vector is None else replace(self, vector=None)
+        if self.vector is None:
+            return self
+        origin = None if self.origin is None else self.origin.whole()
+        return replace(self, vector=None, origin=origin)
 
     @classmethod
     def of(cls, add: AddFile | SplitRef) -> SplitRef:
@@ -243,3 +286,17 @@ class SplitSource:
             return None
         start, end = self.range_of(name)
         return self._map[start:end]
+
+
+class BareSource(SplitSource):
+    """The bytes of a split that is not there: rows of another table's file, and no member."""
+
+    def __init__(self, store: Store, ref: SplitRef) -> None:
+        self.store = store
+        self.ref = ref
+        self.path = ref.path
+        self._map = memoryview(b"")
+        self._tail_start, self._tail = 0, b""
+        self._members = {}
+        self.footer = Footer({}, None)
+        self.info = None

@@ -3,6 +3,9 @@
 Each batch goes to the rows, to the statistics, to the key hashes (for the filter that cross-
 references copy) and to the index. How columns are indexed is decided on the first rows; the index
 is then fed, document number equal to row number. Equal rows in equal batches give equal bytes.
+
+The split of a companion is written without rows, with a list of the files of another table that
+hold them.
 """
 
 from __future__ import annotations
@@ -119,14 +122,16 @@ class SplitWriter:
         work_dir: str | None = None,
         work_setting: str = WORK_FOLDER,
         column_indexes: Mapping[str, str] | None = None,
+        has_rows: bool = True,
     ) -> None:
         self.schema = schema
         self.mapping = mapping
+        self._sources: bytes | None = None
         self._config = config or Config()
         self._setting = WORK_FOLDER if work_dir is None else work_setting
         parent = work_dir or self._config["indexWriter.tempDirectoryPath"]
         self._folder = scratch_folder("split", parent, self._setting)
-        self._rows = RowsWriter(schema)
+        self._rows = RowsWriter(schema) if has_rows else None
         self._statistics = StatisticsCollector(schema, self._config)
         self._sample: list[pa.RecordBatch] | None = []
         self._builder: IndexBuilder | None = None
@@ -151,6 +156,10 @@ class SplitWriter:
     def carry_column_indexes(self, made: Mapping[str, bytes]) -> None:
         """Put column indexes that exist already into the split; they are of its rows to come."""
         self._carried.update(made)
+
+    def carry_sources(self, listed: bytes) -> None:
+        """Put the list of the files that hold the rows into the split, which has none itself."""
+        self._sources = listed
 
     @property
     def is_full(self) -> bool:
@@ -214,7 +223,8 @@ class SplitWriter:
             rows = sum(p.num_rows for p in self._sample)
             if rows >= SAMPLE_ROWS or sum(p.nbytes for p in self._sample) >= SAMPLE_BYTES:
                 self._start_index()
-        self._rows.write(piece)
+        if self._rows is not None:
+            self._rows.write(piece)
         self._statistics.add(piece)
         for column, kept in self._kept.items():
             kept.append(piece.column(column))
@@ -285,7 +295,7 @@ class SplitWriter:
             self._start_index()
         builder = self._builder
         assert builder is not None
-        rows = self._rows.finish()
+        rows = None if self._rows is None else self._rows.finish()
         statistics = self._statistics.finish(self.num_rows)
         builder.finish()
         for column, tokens in builder.tokens.items():
@@ -305,10 +315,11 @@ class SplitWriter:
         self,
         bundle: BundleWriter,
         builder: IndexBuilder,
-        rows: RowsFile,
+        rows: RowsFile | None,
         statistics: SplitStatistics,
     ) -> tuple[int, int]:
-        bundle.add(members.ROWS, *rows.pages)
+        if rows is not None:
+            bundle.add(members.ROWS, *rows.pages)
         files = pack_index(builder.folder, bundle, builder.names)
         meta = sealed_meta(builder.folder)
         words = self._add_words(bundle, builder, files)
@@ -396,14 +407,17 @@ class SplitWriter:
     def _add_info(
         self,
         bundle: BundleWriter,
-        rows: RowsFile,
+        rows: RowsFile | None,
         fields: list[IndexField],
         files: dict[str, IndexFile],
         meta: str,
         statistics: SplitStatistics,
         xref: dict[str, Any],
     ) -> None:
-        bundle.add(members.ROWS_DIRECTORY, rows.directory)
+        if rows is not None:
+            bundle.add(members.ROWS_DIRECTORY, rows.directory)
+        if self._sources is not None:
+            bundle.add(members.SOURCES, self._sources)
         bundle.add(members.ZONES, self._zones.finish())
         bundle.add(members.DOC_MAPPING, self.mapping.to_json().encode())
         info = SplitInfo(
@@ -418,6 +432,7 @@ class SplitWriter:
             index_files=files,
             index_meta=meta,
             xref=xref,
+            has_rows=rows is not None,
         )
         bundle.add(INFO, info.to_json())
 

@@ -1,0 +1,193 @@
+"""The rows of a split that are in files of the source, by the split's own row numbers.
+
+The files of a split stand one after another: row 0 is the first row of the first file. A question
+for some rows is cut up by file, the files are asked side by side, and the parts are put together in
+the order that was asked for. Columns that a file does not hold itself (partition values) are made
+here. A file that the source has given up is never opened: its rows are gone, and whatever stands in
+their place, NULL, is left out by whoever knows which rows are deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from indextables.buffers import number_array
+from indextables.mapping import DocMapping
+from indextables.sources.base import SourceColumn, SourceFile
+from indextables.splits.read.columns import empty_batch
+from indextables.storage import pool
+
+AT_ONCE = 8
+Opener = Callable[[SourceFile, Sequence[SourceColumn]], Any]
+"""Rows of one file: ``scan(columns, batch_rows, row_range)`` and ``take(rows, columns)``."""
+
+
+class SourceRows:
+    """Rows of several files; a file that is ``None`` is gone and has NULLs only."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        columns: Sequence[SourceColumn],
+        files: Sequence[SourceFile | None],
+        counts: Sequence[int],
+        open_file: Opener,
+        mapping: DocMapping | None = None,
+    ) -> None:
+        self.schema = schema
+        self._columns = {c.identity.lower(): c for c in columns}
+        self._files = list(files)
+        self._starts = np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))])
+        self._open_file = open_file
+        self._opened: dict[int, Any] = {}
+        self.mapping = mapping or DocMapping(())
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._starts[-1])
+
+    def typed(self, schema: pa.Schema) -> SourceRows:
+        """The same rows in the types of a table, of the columns that it has in common."""
+        common = pa.schema([f for f in schema if f.name.lower() in self._columns])
+        counts = np.diff(self._starts).tolist()
+        columns = list(self._columns.values())
+        return SourceRows(common, columns, self._files, counts, self._open_file, self.mapping)
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def take(self, rows: Any, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Some rows, in the order they are asked for."""
+        fields = self._fields(columns)
+        wanted = np.asarray(rows, np.int64)
+        if not fields:
+            return empty_batch(len(wanted))
+        order = np.argsort(wanted, kind="stable")
+        ascending = wanted[order]
+        parts = self._by_file(ascending)
+        found = pool.in_order(lambda part: self._taken(*part, fields), parts, AT_ONCE)
+        batch = _joined(list(found), fields)
+        if len(wanted) < 2 or (order[1:] > order[:-1]).all():
+            return batch
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return batch.take(number_array(back))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        batch_rows: int = 65_536,
+        row_range: tuple[int, int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Neighbouring rows, in batches."""
+        fields = self._fields(columns)
+        first, last = row_range or (0, self.num_rows)
+        if not fields:
+            yield empty_batch(last - first)
+            return
+        number = int(np.searchsorted(self._starts, first, side="right")) - 1
+        while first < last:
+            stop = min(last, int(self._starts[number + 1]))
+            if stop > first:
+                base = int(self._starts[number])
+                yield from self._scanned(number, first - base, stop - base, fields, batch_rows)
+            first, number = stop, number + 1
+
+    def _by_file(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1
+        edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=len(self._starts)))
+        for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            number = int(numbers[start])
+            yield number, rows[start:stop] - self._starts[number]
+
+    # -- one file ---------------------------------------------------------------------------------
+
+    def _fields(self, columns: Sequence[str] | None) -> list[pa.Field]:
+        return list(self.schema) if columns is None else [self.schema.field(c) for c in columns]
+
+    def _taken(
+        self, number: int, rows: NDArray[np.int64], fields: Sequence[pa.Field]
+    ) -> pa.RecordBatch:
+        file = self._files[number]
+        if file is None:
+            return _blank(len(rows), fields)
+        held = [f for f in fields if not _is_constant(file, f.name)]
+        batch = self._opened_file(number, file).take(rows, [f.name for f in held]) if held else None
+        return self._complete(batch, len(rows), file, fields)
+
+    def _scanned(
+        self, number: int, first: int, last: int, fields: Sequence[pa.Field], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        file = self._files[number]
+        if file is None:
+            yield _blank(last - first, fields)
+            return
+        held = [f.name for f in fields if not _is_constant(file, f.name)]
+        if not held:
+            yield self._complete(None, last - first, file, fields)
+            return
+        for batch in self._opened_file(number, file).scan(held, batch_rows, (first, last)):
+            yield self._complete(batch, batch.num_rows, file, fields)
+
+    def _opened_file(self, number: int, file: SourceFile) -> Any:
+        if number not in self._opened:
+            columns = [
+                _as_type(self._columns[f.name.lower()], f.type)
+                for f in self.schema
+                if f.name.lower() in self._columns and not _is_constant(file, f.name)
+            ]
+            self._opened[number] = self._open_file(file, columns)
+        return self._opened[number]
+
+    def _complete(
+        self, batch: Any, rows: int, file: SourceFile, fields: Sequence[pa.Field]
+    ) -> pa.RecordBatch:
+        constants = _constants(file)
+        arrays = [
+            _repeated(constants[f.name], f.type, rows)
+            if f.name in constants
+            else batch.column(f.name)
+            for f in fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
+
+
+def _constants(file: SourceFile) -> Mapping[str, Any]:
+    return file.partition
+
+
+def _is_constant(file: SourceFile, identity: str) -> bool:
+    return identity in file.partition
+
+
+def _as_type(column: SourceColumn, dtype: pa.DataType) -> SourceColumn:
+    from dataclasses import replace
+
+    return column if column.type == dtype else replace(column, type=dtype)
+
+
+def _repeated(value: Any, dtype: pa.DataType, rows: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(rows, dtype)
+    return pa.repeat(
+        pa.scalar(value).cast(dtype) if _needs_cast(value, dtype) else pa.scalar(value, dtype), rows
+    )
+
+
+def _needs_cast(value: Any, dtype: pa.DataType) -> bool:
+    return isinstance(value, str) and not pa.types.is_string(dtype)
+
+
+def _blank(rows: int, fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    arrays = [pa.nulls(rows, f.type) for f in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
+
+
+def _joined(parts: Sequence[pa.RecordBatch], fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    if not parts:
+        return _blank(0, fields)
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

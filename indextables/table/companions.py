@@ -1,0 +1,44 @@
+"""``indextables.index``: a companion as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from indextables.companion.facts import CompanionFacts
+from indextables.companion.making import make
+from indextables.companion.opening import SOURCE_OPTIONS, recognised
+from indextables.companion.reading import read_snapshot
+from indextables.config import Config
+from indextables.table.table import Table
+from indextables.table.write_options import indexing_options
+
+
+def index_source(
+    source: str,
+    at: str,
+    *,
+    format: str | None,
+    indexing: Mapping[str, Any],
+    columns: Iterable[str] | None,
+    exclude: Iterable[str],
+    roots: Mapping[str, str] | None,
+    storage_options: Mapping[str, Any] | None,
+    source_options: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+    spark: Any,
+) -> Table:
+    """Make or sync the companion at ``at``; the companion as it is then."""
+    reach = {SOURCE_OPTIONS + key: value for key, value in (source_options or {}).items()}
+    config = Config.of({**(options or {}), **reach})
+    facts = CompanionFacts(*recognised(source, format), roots=roots or {})
+    log, _ = make(
+        facts,
+        at,
+        indexing=indexing_options(config, **indexing),
+        columns=columns,
+        exclude=exclude,
+        storage_options=storage_options,
+        config=config,
+    )
+    return Table(log, read_snapshot(log))
