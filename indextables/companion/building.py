@@ -1,7 +1,7 @@
 """Indexing files of a source: some files in, one split without rows out.
 
 A file is indexed whole or not at all, deleted rows included: what is deleted is the business of
-whoever reads. ``Job`` is all that one task needs, here or on a Spark executor. A file that does not
+the reader. ``Job`` is all that one task needs, here or on a Spark executor. A file that does not
 fit the memory of one split's index ends the split before it; one that alone does not fit stays
 uncovered, which is said in the result.
 """
@@ -9,7 +9,7 @@ uncovered, which is said in the result.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,13 +17,12 @@ import pyarrow as pa
 
 from indextables.companion.facts import SCHEMA_TAG, schema_digest
 from indextables.companion.files import IndexedFile, indexed, member, texts
-from indextables.companion.opening import file_rows
 from indextables.companion.rows import SourceRows
 from indextables.config import Config
 from indextables.errors import CorruptFileError
 from indextables.log.actions import AddFile
 from indextables.mapping import DocMapping
-from indextables.sources.base import SourceColumn, SourceFile, SourceSnapshot
+from indextables.sources.base import SourceFile, SourceSnapshot
 from indextables.splits.write.keeping import decided
 from indextables.splits.write.split_writer import SplitWriter
 from indextables.storage.base import Store, open_store, resolve_options
@@ -38,7 +37,6 @@ class Job:
 
     source: SourceSnapshot
     files: tuple[SourceFile, ...]
-    columns: tuple[SourceColumn, ...]
     schema: pa.Schema
     """In the names of files."""
     mapping: str
@@ -142,12 +140,6 @@ class _Building:
 
 def _batches(job: Job, file: SourceFile) -> Iterator[pa.RecordBatch]:
     """All rows of a file, in the names of files."""
-
-    def open_file(opened: SourceFile, columns: Sequence[SourceColumn]) -> Any:
-        return file_rows(job.source, opened, columns)
-
-    count = file.rows
-    if count is None:
-        count = int(open_file(file, ()).num_rows)
-    rows = SourceRows(job.schema, job.columns, [file], [count], open_file)
+    count = job.source.rows(file).num_rows if file.rows is None else file.rows
+    rows = SourceRows(job.schema, [file], [count], job.source.rows)
     yield from rows.scan(None, BATCH_ROWS)

@@ -1,7 +1,7 @@
 """What the log of a companion says about its source: the table's configuration.
 
 The keys that JVM IndexTables has are spelt as it spells them. Options to reach the source, among
-them credentials, are never written: they come from whoever opens the companion, under
+them credentials, are never written: they come with each opening of the companion, under
 ``companion.source.`` in the settings, or are those of the companion itself.
 """
 

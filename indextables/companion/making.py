@@ -7,11 +7,12 @@ and one that asks for something else is refused, since splits that exist would n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from indextables.companion.columns import readable, table_schema
 from indextables.companion.facts import CompanionFacts, is_companion
-from indextables.companion.opening import SOURCE_OPTIONS, open_source, source_options
+from indextables.companion.opening import open_source, recognised, source_options
 from indextables.companion.syncing import Runner, SyncResult, sync
 from indextables.config import Config
 from indextables.errors import ConfigError, SchemaMismatchError, TableNotFoundError
@@ -24,9 +25,11 @@ from indextables.sources.base import SourceSnapshot
 
 
 def make(
-    facts: CompanionFacts,
+    source: str,
     at: str,
     *,
+    format: str | None = None,
+    roots: Mapping[str, str] | None = None,
     indexing: IndexingOptions,
     columns: Iterable[str] | None = None,
     exclude: Iterable[str] = (),
@@ -36,12 +39,14 @@ def make(
 ) -> tuple[TransactionLog, SyncResult]:
     """Make the companion at ``at`` if there is none, and bring it up to its source."""
     settings = config or Config()
+    given = source_options(settings, storage_options or {})
+    asked = CompanionFacts(recognised(source, format, given), source, roots=roots or {})
+    table = open_source(asked, given)
+    facts = replace(asked, location=table.location)
     log = _opened(at, storage_options, settings)
     if log is None:
-        given = source_options(settings, storage_options or {})
-        snapshot = open_source(facts, given).snapshot()
         wanted = None if columns is None else list(columns)
-        metadata = _first(facts, snapshot, indexing, wanted, list(exclude))
+        metadata = _first(facts, table.snapshot(), indexing, wanted, list(exclude))
         log = TransactionLog.begin(at, metadata, storage_options=storage_options, config=settings)
     else:
         _check_same(log, facts)
@@ -99,8 +104,6 @@ def _first(
 def _indexing(
     given: IndexingOptions, schema: Any, columns: list[str] | None, exclude: list[str]
 ) -> IndexingOptions:
-    from dataclasses import replace
-
     left = _lower(exclude)
     if columns is not None:
         asked = {*_lower(columns), *_lower(given.named_columns())}
@@ -111,6 +114,3 @@ def _indexing(
 
 def _lower(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names}
-
-
-__all__ = ["SOURCE_OPTIONS", "make"]

@@ -1,40 +1,57 @@
-"""Opening a source, and the rows of one of its files."""
+"""Opening the source of a companion: which format it is, and how it is reached.
+
+The format is found out from what lies at the location: a log of Delta, metadata of Iceberg, else
+files of Parquet. Credentials and other options of the source come from the settings under
+``companion.source.``; without any, the source is reached as the companion itself is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from indextables.companion.facts import CompanionFacts
 from indextables.config import Config
-from indextables.sources.base import SourceColumn, SourceFile, SourceSnapshot, SourceTable
+from indextables.errors import ConfigError
+from indextables.sources.base import SourceTable
+from indextables.sources.parquet import open_parquet
+from indextables.sources.roots import Roots
 
 SOURCE_OPTIONS = "companion.source."
+FORMATS = ("delta", "iceberg", "parquet")
 
 
 def open_source(facts: CompanionFacts, options: Mapping[str, Any]) -> SourceTable:
     """The table that a companion indexes."""
-    from indextables.companion.plain import PlainTable
+    given = dict(options)
+    if facts.roots:
+        given["roots"] = list(facts.roots.values())
+    return _opener(facts.format)(facts.location, given)
 
-    return PlainTable(facts.location)
+
+def _opener(format: str) -> Callable[[str, Mapping[str, Any]], SourceTable]:
+    if format == "parquet":
+        return open_parquet
+    raise ConfigError(
+        f"a source has the format {', '.join(FORMATS)}, not {format!r}",
+        hint="Leave the format out to have it found out",
+    )
 
 
-def file_rows(snapshot: SourceSnapshot, file: SourceFile, columns: Sequence[SourceColumn]) -> Any:
-    """``scan`` and ``take`` over the rows of one file."""
-    from indextables.companion.plain import PlainRows
-
-    return PlainRows(file, columns)
+def recognised(location: str, format: str | None, options: Mapping[str, Any]) -> str:
+    """The format of what is at a location."""
+    if format is not None:
+        return format.strip().lower()
+    if any(letter in location for letter in "*?["):
+        return "parquet"
+    store = Roots.of(location, options).store
+    if any(True for _ in store.list("_delta_log/", recursive=False)):
+        return "delta"
+    named = (info.path for info in store.list("metadata/", recursive=False))
+    return "iceberg" if any(path.endswith(".metadata.json") for path in named) else "parquet"
 
 
 def source_options(config: Config, own: Mapping[str, Any]) -> dict[str, Any]:
     """How the source is reached: as the settings say, else as the companion itself is."""
     given = dict(config.family(SOURCE_OPTIONS))
     return given or dict(own)
-
-
-def recognised(source: str, format: str | None) -> tuple[str, str]:
-    """The format of a source, and its location as it is written down."""
-    import os
-
-    location = source if "://" in source else os.path.abspath(source)
-    return format or "parquet", location.rstrip("/")

@@ -11,7 +11,7 @@ Files that no split covers are read through the same object, without a split (``
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from indextables.lru import LRU
 from indextables.mapping import DocMapping
 from indextables.naming import stored_schema
 from indextables.sources.base import SourceColumn, SourceFile, SourceSnapshot
+from indextables.sources.reading import EqualityTest
 
 KEPT_BYTES = 64 << 20
 Rows = NDArray[np.uint32]
@@ -73,25 +74,22 @@ class FileOrigin:
     # -- rows -------------------------------------------------------------------------------------
 
     def rows(self, reader: Any) -> SourceRows:
-        """The rows of the files, in the types of the split or, without one, of the source."""
-        schema = stored_schema(table_schema(self.columns)) if self.is_bare else reader.info.schema
+        """The rows of the files, in the types of the source."""
+        schema = stored_schema(table_schema(self.columns))
+        if not self.is_bare:
+            schema = _typed(reader.info.schema, schema)
         mapping = None if self.mapping is None else DocMapping.from_json(self.mapping)
         counts = self._counts()
         if not self.is_bare and sum(counts) != reader.num_rows:
             raise CorruptFileError(
                 f"the log says {sum(counts)} rows, the split {reader.num_rows}", path=reader.path
             )
-        return SourceRows(schema, self.columns, self.files, counts, self._open, mapping)
+        return SourceRows(schema, self.files, counts, self.snapshot.rows, mapping)
 
     def _counts(self) -> Sequence[int]:
         if self.counts is not None:
             return self.counts
-        return [0 if f is None else int(self._open(f, ()).num_rows) for f in self.files]
-
-    def _open(self, file: SourceFile, columns: Sequence[SourceColumn]) -> Any:
-        from indextables.companion.opening import file_rows
-
-        return file_rows(self.snapshot, file, columns)
+        return [0 if f is None else self.snapshot.rows(f).num_rows for f in self.files]
 
     # -- deletes ----------------------------------------------------------------------------------
 
@@ -148,8 +146,8 @@ class FileOrigin:
             if named is not None:
                 gone.append(self._checked(named, last - first, file))
         for delete in file.deletes.equality:
-            table = self.snapshot.equality_rows(delete)
-            gone.append(_equal_rows(rows, list(delete.columns), table, (first, last)))
+            test = EqualityTest(self.snapshot, delete)
+            gone.append(_equal_rows(rows, test, (first, last)))
         return np.unique(np.concatenate(gone)) + first
 
     def _checked(self, named: Any, rows: int, file: SourceFile) -> NDArray[np.int64]:
@@ -161,32 +159,19 @@ class FileOrigin:
         return found
 
 
-def _equal_rows(
-    rows: Any, columns: list[str], deletes: pa.Table, row_range: tuple[int, int]
-) -> NDArray[np.int64]:
-    """Positions of the rows that equal one of the deletes; NULL equals NULL."""
+def _equal_rows(rows: Any, test: EqualityTest, row_range: tuple[int, int]) -> NDArray[np.int64]:
+    """Positions of the rows of a file that an equality delete takes away."""
     found, at = [np.empty(0, np.int64)], 0
-    for batch in rows.scan(columns, 1 << 17, row_range):
-        found.append(np.flatnonzero(_is_among(batch, deletes, columns)) + at)
+    for batch in rows.scan(list(test.columns), 1 << 17, row_range):
+        found.append(np.flatnonzero(test.matches(batch)) + at)
         at += batch.num_rows
     return np.concatenate(found)
 
 
-def _is_among(batch: pa.RecordBatch, deletes: pa.Table, columns: list[str]) -> NDArray[np.bool_]:
-    size = batch.num_rows
-    codes = np.zeros(size + deletes.num_rows, np.int64)
-    for data, column in _pairs(batch, deletes, columns):
-        both = pa.chunked_array([data, *column.cast(data.type).chunks], data.type)
-        coded = both.combine_chunks().dictionary_encode(null_encoding="encode")
-        numbers = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        joined = codes * (len(coded.dictionary) + 1) + numbers
-        codes = np.unique(joined, return_inverse=True)[1].astype(np.int64)
-    return np.isin(codes[:size], codes[size:])
-
-
-def _pairs(batch: pa.RecordBatch, deletes: pa.Table, columns: list[str]) -> Iterator[Any]:
-    for name in columns:
-        yield batch.column(name), deletes.column(name)
+def _typed(split: pa.Schema, now: pa.Schema) -> pa.Schema:
+    """The columns of a split in the types that they have now."""
+    wider = {f.name: f for f in now}
+    return pa.schema([wider.get(f.name, f) for f in split])
 
 
 _kept: LRU[Hashable, Rows] = LRU(most_bytes=KEPT_BYTES, size_of=lambda rows: rows.nbytes)

@@ -1,6 +1,6 @@
 """The snapshot that queries of a companion see: the source as it is now, through the index.
 
-Whoever opens a companion reads the source's own metadata, at the version that is asked for. From it
+Opening a companion reads the source's own metadata, at the version that is asked for. From it
 and the splits of the log an ordinary snapshot is made, which the planner and the tasks take as any
 other:
 
@@ -97,12 +97,12 @@ def over_source(log: TransactionLog, raw: Snapshot, source: SourceSnapshot) -> S
 
 
 def _identity(source: SourceSnapshot) -> tuple[Hashable, ...]:
-    """The same only where the files and their deletes are."""
-    told: Hashable = None
+    """The same only where the columns, the files and their deletes are."""
+    told: list[Any] = [(c.identity, c.name, str(c.type)) for c in source.columns]
     if source.format == "parquet":
-        listed = repr([(f.key, f.deletes.token) for f in source.files()])
-        told = hashlib.sha256(listed.encode()).hexdigest()
-    return source.format, source.location, source.version, source.timestamp, told
+        told += [(f.key, f.deletes.token) for f in source.files()]
+    digest = hashlib.sha256(repr(told).encode()).hexdigest()
+    return source.format, source.location, source.version, source.timestamp, digest
 
 
 class _View:

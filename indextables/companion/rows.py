@@ -2,14 +2,16 @@
 
 The files of a split stand one after another: row 0 is the first row of the first file. A question
 for some rows is cut up by file, the files are asked side by side, and the parts are put together in
-the order that was asked for. Columns that a file does not hold itself (partition values) are made
-here. A file that the source has given up is never opened: its rows are gone, and whatever stands in
-their place, NULL, is left out by whoever knows which rows are deleted.
+the order that was asked for. A file that the source has given up is never opened: its rows are
+gone, and what stands in their place, NULL, is left out by the caller, who knows which rows are
+deleted.
+
+Columns have the source's types of now, also in a split that was written when they were narrower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.buffers import number_array
+from indextables.fitting import fitted
 from indextables.mapping import DocMapping
-from indextables.sources.base import SourceColumn, SourceFile
+from indextables.sources.base import SourceFile
 from indextables.splits.read.columns import empty_batch
 from indextables.storage import pool
 
 AT_ONCE = 8
-Opener = Callable[[SourceFile, Sequence[SourceColumn]], Any]
+Opener = Callable[[SourceFile], Any]
 """Rows of one file: ``scan(columns, batch_rows, row_range)`` and ``take(rows, columns)``."""
 
 
@@ -33,14 +36,13 @@ class SourceRows:
     def __init__(
         self,
         schema: pa.Schema,
-        columns: Sequence[SourceColumn],
         files: Sequence[SourceFile | None],
         counts: Sequence[int],
         open_file: Opener,
         mapping: DocMapping | None = None,
     ) -> None:
         self.schema = schema
-        self._columns = {c.identity.lower(): c for c in columns}
+        self._types = {f.name.lower(): f for f in schema}
         self._files = list(files)
         self._starts = np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))])
         self._open_file = open_file
@@ -53,10 +55,9 @@ class SourceRows:
 
     def typed(self, schema: pa.Schema) -> SourceRows:
         """The same rows in the types of a table, of the columns that it has in common."""
-        common = pa.schema([f for f in schema if f.name.lower() in self._columns])
+        common = pa.schema([f for f in schema if f.name.lower() in self._types])
         counts = np.diff(self._starts).tolist()
-        columns = list(self._columns.values())
-        return SourceRows(common, columns, self._files, counts, self._open_file, self.mapping)
+        return SourceRows(common, self._files, counts, self._open_file, self.mapping)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -67,11 +68,10 @@ class SourceRows:
         if not fields:
             return empty_batch(len(wanted))
         order = np.argsort(wanted, kind="stable")
-        ascending = wanted[order]
-        parts = self._by_file(ascending)
+        parts = list(self._by_file(wanted[order]))
         found = pool.in_order(lambda part: self._taken(*part, fields), parts, AT_ONCE)
         batch = _joined(list(found), fields)
-        if len(wanted) < 2 or (order[1:] > order[:-1]).all():
+        if len(wanted) < 2 or bool((order[1:] > order[:-1]).all()):
             return batch
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
@@ -104,10 +104,10 @@ class SourceRows:
             number = int(numbers[start])
             yield number, rows[start:stop] - self._starts[number]
 
-    # -- one file ---------------------------------------------------------------------------------
-
     def _fields(self, columns: Sequence[str] | None) -> list[pa.Field]:
-        return list(self.schema) if columns is None else [self.schema.field(c) for c in columns]
+        return list(self.schema) if columns is None else [self._types[c.lower()] for c in columns]
+
+    # -- one file ---------------------------------------------------------------------------------
 
     def _taken(
         self, number: int, rows: NDArray[np.int64], fields: Sequence[pa.Field]
@@ -115,9 +115,8 @@ class SourceRows:
         file = self._files[number]
         if file is None:
             return _blank(len(rows), fields)
-        held = [f for f in fields if not _is_constant(file, f.name)]
-        batch = self._opened_file(number, file).take(rows, [f.name for f in held]) if held else None
-        return self._complete(batch, len(rows), file, fields)
+        opened = self._opened_file(number, file)
+        return _shaped(opened.take(rows, [f.name for f in fields]), fields)
 
     def _scanned(
         self, number: int, first: int, last: int, fields: Sequence[pa.Field], batch_rows: int
@@ -126,60 +125,20 @@ class SourceRows:
         if file is None:
             yield _blank(last - first, fields)
             return
-        held = [f.name for f in fields if not _is_constant(file, f.name)]
-        if not held:
-            yield self._complete(None, last - first, file, fields)
-            return
-        for batch in self._opened_file(number, file).scan(held, batch_rows, (first, last)):
-            yield self._complete(batch, batch.num_rows, file, fields)
+        opened = self._opened_file(number, file)
+        for batch in opened.scan([f.name for f in fields], batch_rows, (first, last)):
+            yield _shaped(batch, fields)
 
     def _opened_file(self, number: int, file: SourceFile) -> Any:
         if number not in self._opened:
-            columns = [
-                _as_type(self._columns[f.name.lower()], f.type)
-                for f in self.schema
-                if f.name.lower() in self._columns and not _is_constant(file, f.name)
-            ]
-            self._opened[number] = self._open_file(file, columns)
+            self._opened[number] = self._open_file(file)
         return self._opened[number]
 
-    def _complete(
-        self, batch: Any, rows: int, file: SourceFile, fields: Sequence[pa.Field]
-    ) -> pa.RecordBatch:
-        constants = _constants(file)
-        arrays = [
-            _repeated(constants[f.name], f.type, rows)
-            if f.name in constants
-            else batch.column(f.name)
-            for f in fields
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
 
-
-def _constants(file: SourceFile) -> Mapping[str, Any]:
-    return file.partition
-
-
-def _is_constant(file: SourceFile, identity: str) -> bool:
-    return identity in file.partition
-
-
-def _as_type(column: SourceColumn, dtype: pa.DataType) -> SourceColumn:
-    from dataclasses import replace
-
-    return column if column.type == dtype else replace(column, type=dtype)
-
-
-def _repeated(value: Any, dtype: pa.DataType, rows: int) -> pa.Array:
-    if value is None:
-        return pa.nulls(rows, dtype)
-    return pa.repeat(
-        pa.scalar(value).cast(dtype) if _needs_cast(value, dtype) else pa.scalar(value, dtype), rows
-    )
-
-
-def _needs_cast(value: Any, dtype: pa.DataType) -> bool:
-    return isinstance(value, str) and not pa.types.is_string(dtype)
+def _shaped(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
+    """The batch in our types."""
+    arrays = [fitted(a, f.type) for a, f in zip(batch.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
 
 
 def _blank(rows: int, fields: Sequence[pa.Field]) -> pa.RecordBatch:

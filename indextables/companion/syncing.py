@@ -1,9 +1,10 @@
 """Bringing a companion up to its source: new files are indexed, files that are gone are dropped.
 
 Nothing else is touched. The list of files comes from one snapshot of the source; what is covered
-already is decided by path, size and token. Each job is a commit of its own, so whoever is stopped
-continues where he was. On every attempt to commit, splits of which a file is covered by then are
-left out: of two who index the same file at the same time one wins, and no file is in two splits.
+already is decided by path, size and token. Each job is a commit of its own, so a sync that was
+stopped continues where it was. On every attempt to commit, splits of which a file is covered by
+then are left out: of two that index the same file at the same time one wins, and no file is in two
+splits.
 
 A file that the source gave up leaves its split by a deletion vector; a split without a file, or one
 whose columns changed so that it cannot be used (``columns``), is removed once its files are covered
@@ -152,7 +153,6 @@ def _jobs(log: TransactionLog, plan: SyncPlan) -> Iterator[Job]:
         yield Job(
             plan.source,
             files,
-            plan.columns,
             schema,
             mapping,
             log.config,

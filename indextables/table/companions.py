@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from indextables.companion.facts import CompanionFacts
 from indextables.companion.making import make
-from indextables.companion.opening import SOURCE_OPTIONS, recognised
+from indextables.companion.opening import SOURCE_OPTIONS
 from indextables.companion.reading import read_snapshot
 from indextables.config import Config
 from indextables.table.table import Table
@@ -31,10 +30,11 @@ def index_source(
     """Make or sync the companion at ``at``; the companion as it is then."""
     reach = {SOURCE_OPTIONS + key: value for key, value in (source_options or {}).items()}
     config = Config.of({**(options or {}), **reach})
-    facts = CompanionFacts(*recognised(source, format), roots=roots or {})
     log, _ = make(
-        facts,
+        source,
         at,
+        format=format,
+        roots=roots,
         indexing=indexing_options(config, **indexing),
         columns=columns,
         exclude=exclude,

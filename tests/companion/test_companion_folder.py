@@ -161,3 +161,19 @@ def test_a_file_that_vanishes_under_a_query_is_an_error(folder: Path, tmp_path: 
     (folder / "part-1.parquet").unlink()
     with pytest.raises((IndexTablesError, OSError)):
         table.to_arrow(where="n >= 0")
+
+
+def test_options_of_the_source(folder: Path, tmp_path: Path) -> None:
+    (folder / "day=2026-01-31").mkdir()
+    for name in os.listdir(folder):
+        if name.endswith(".parquet"):
+            (folder / name).rename(folder / "day=2026-01-31" / name)
+    at = str(tmp_path / "index")
+    types = {"partition_types": {"day": "string"}}
+    table = indextables.index(folder, at, source_options=types)
+    assert table.schema.field("day").type == pa.string()
+    plain = indextables.open(at)
+    assert plain.schema.field("day").type == pa.date32()
+    assert plain.count("day = '2026-01-31'") == table.count("day = '2026-01-31'") == 800
+    given = {f"companion.source.{key}": value for key, value in types.items()}
+    assert indextables.open(at, options=given).schema.field("day").type == pa.string()

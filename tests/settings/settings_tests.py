@@ -146,6 +146,7 @@ TESTS = {
     "filter.stringContains.pushdown": READ + "test_patterns_prune",
     "indexquery.indexall.maxUnqualifiedFields": READ + "test_indexquery_max_unqualified_fields",
     # cross-references
+    "companion.source.*": "companion/test_companion_folder.py::test_options_of_the_source",
     "xref.autoIndex.enabled": XREF + "test_auto_index",
     "xref.autoIndex.maxSourceSplits": XREF + "test_auto_index",
     "xref.autoIndex.minSplitsToTrigger": XREF + "test_auto_index",
