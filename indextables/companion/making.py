@@ -12,7 +12,7 @@ from typing import Any
 
 from indextables.companion.columns import readable, table_schema
 from indextables.companion.facts import CompanionFacts, is_companion
-from indextables.companion.opening import open_source, recognised, source_options
+from indextables.companion.opening import open_source, source_options
 from indextables.companion.syncing import Runner, SyncResult, sync
 from indextables.config import Config
 from indextables.errors import ConfigError, SchemaMismatchError, TableNotFoundError
@@ -40,9 +40,9 @@ def make(
     """Make the companion at ``at`` if there is none, and bring it up to its source."""
     settings = config or Config()
     given = source_options(settings, storage_options or {})
-    asked = CompanionFacts(recognised(source, format, given), source, roots=roots or {})
+    asked = CompanionFacts(format or "", source, roots=roots or {})
     table = open_source(asked, given)
-    facts = replace(asked, location=table.location)
+    facts = replace(asked, format=table.format, location=table.location)
     log = _opened(at, storage_options, settings)
     if log is None:
         wanted = None if columns is None else list(columns)
