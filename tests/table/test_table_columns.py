@@ -275,8 +275,13 @@ def _sql(value: Any) -> str:
     )
 
 
+def _spelled(value: Any) -> str:
+    """One text for equal values: the fields of a struct have no order."""
+    return repr(sorted(value.items()) if isinstance(value, dict) else value)
+
+
 def _same(found: list[Row], expected: list[Row], why: str = "") -> None:
-    key = lambda row: sorted((k, repr(v)) for k, v in row.items())  # noqa: E731
+    key = lambda row: sorted((k, _spelled(v)) for k, v in row.items())  # noqa: E731
     assert sorted(map(key, found)) == sorted(map(key, expected)), why
 
 
