@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 FIELD_ID = b"PARQUET:field_id"
 """Where Arrow's reader of Parquet notes the id that a file gives a field."""
 FILE_NAMES = b"indextables.source.names"
+UNMAPPED = "\0"
+"""What files without ids call a field that is in none of them: no name can be this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class SourceColumn:
     identity: str
     """The same text for as long as it is the same column, under whatever name."""
     physical: str
-    """What files without field ids call it."""
+    """What files without field ids call it; empty where such files cannot be read."""
     field_id: int | None = None
     nullable: bool = True
     default: Any = None

@@ -8,15 +8,19 @@ than an error.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 import pyarrow as pa
 
+from indextables.buffers import text_array
 from indextables.errors import SchemaMismatchError
 from indextables.fitting import matched
 from indextables.sources.base import id_of, names_of
 
 _UNITS = ("s", "ms", "us", "ns")
+_UUID = pa.binary(16)
+"""Text is never stored in this type, so that it stands for UUIDs where text is wanted."""
 
 
 def find_field(
@@ -40,6 +44,9 @@ def fit(array: pa.Array, wanted: pa.DataType, what: str) -> pa.Array:
     t = pa.types
     if t.is_null(array.type):
         return pa.nulls(len(array), wanted)
+    if array.type == _UUID and t.is_string(wanted):
+        texts = [None if v is None else str(uuid.UUID(bytes=v)) for v in array.to_pylist()]
+        return text_array(texts)
     if t.is_struct(wanted) and t.is_struct(array.type):
         return _fit_struct(array, wanted, what)
     if t.is_map(wanted) and t.is_map(array.type):

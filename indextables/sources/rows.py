@@ -22,7 +22,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.buffers import number_array
-from indextables.errors import CorruptFileError, IndexTablesError, UnknownColumnError
+from indextables.errors import (
+    CorruptFileError,
+    IndexTablesError,
+    ProtocolError,
+    UnknownColumnError,
+)
 from indextables.sources import pages
 from indextables.sources.base import SourceColumn
 from indextables.sources.fit import find_field, fit
@@ -48,10 +53,19 @@ class ParquetRows:
         *,
         partition: Mapping[str, Any] | None = None,
         facts: FooterFacts | None = None,
+        hidden: Sequence[SourceColumn] = (),
+        trust_size: bool = True,
     ) -> None:
-        """``path`` is relative to the store; ``partition`` holds constants by identity."""
+        """``path`` is relative to the store; ``partition`` holds constants by identity.
+
+        ``hidden`` columns are read when they are asked for and are not in the schema. Writers of
+        Iceberg note wrong sizes of files that never change: with ``trust_size=False`` the store is
+        asked where the noted size leads nowhere.
+        """
+        self._trust_size = trust_size
         self._store, self._path, self._size = store, path, size
-        self._columns = {column.identity: column for column in columns}
+        self._columns = {column.identity: column for column in (*columns, *hidden)}
+        self._shown = [column.identity for column in columns]
         self._partition = dict(partition or {})
         self._facts = facts
         self._tail: tuple[int, bytes] = (size, b"")
@@ -64,7 +78,13 @@ class ParquetRows:
     @property
     def _known(self) -> FooterFacts:
         if self._facts is None:
-            found, start, tail = read_facts(self._store, self._path, self._size)
+            try:
+                found, start, tail = read_facts(self._store, self._path, self._size)
+            except CorruptFileError:
+                size = self._store.stat(self._path).size
+                if self._trust_size or size == self._size:
+                    raise
+                found, start, tail = read_facts(self._store, self._path, size)
             self._tail, self._facts = (start, tail), found
         return self._facts
 
@@ -90,7 +110,7 @@ class ParquetRows:
 
     def _wanted(self, columns: Sequence[str] | None) -> list[SourceColumn]:
         if columns is None:
-            return list(self._columns.values())
+            columns = self._shown
         for name in columns:
             if name not in self._columns:
                 raise UnknownColumnError.of(name, self._columns, path=self._path)
@@ -102,6 +122,12 @@ class ParquetRows:
             return None
         if column.identity not in self._places:
             given = [(c.name, c.field_id) for c in self._known.columns]
+            if not column.physical and all(field_id is None for _, field_id in given):
+                raise ProtocolError(
+                    "the file has no field ids and the table has no name mapping",
+                    path=self._path,
+                    hint="Set the property schema.name-mapping.default of the table",
+                )
             found = find_field(column.field_id, column.file_names, given)
             self._places[column.identity] = found
         return self._places[column.identity]
@@ -201,7 +227,7 @@ class ParquetRows:
         return pages.decode(lambda: pages.joined(parts, dtype), self._path)
 
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> Iterator[bytes]:
-        if any(end > self._size for _, end in ranges):
+        if self._trust_size and any(end > self._size for _, end in ranges):
             raise CorruptFileError("a page lies behind the end of the file", path=self._path)
         return iter(self._store.read_ranges(self._path, ranges))
 
