@@ -17,13 +17,24 @@ from indextables.errors import IndexTablesError
 if TYPE_CHECKING:
     from indextables import functions, planner
     from indextables.expr.column import col
-    from indextables.public import analyze, index, open, read, register, scan_polars, sql, write
+    from indextables.public import (
+        analyze,
+        index,
+        open,
+        quote,
+        read,
+        register,
+        scan_polars,
+        sql,
+        write,
+    )
     from indextables.spark import last_plan
     from indextables.splits.lookup.colindex.metrics import (
         init_logging_metrics,
         init_logging_metrics_with_interval,
     )
     from indextables.table import Table
+    from indextables.table.buckets import date_histogram, histogram
     from indextables.table.detections import sigma
 
 __version__ = "0.1.0"
@@ -33,10 +44,13 @@ _HOMES = {
     "analyze": "indextables.public",
     "col": "indextables.expr.column",
     "index": "indextables.public",
+    "date_histogram": "indextables.table.buckets",
+    "histogram": "indextables.table.buckets",
     "init_logging_metrics": "indextables.splits.lookup.colindex.metrics",
     "init_logging_metrics_with_interval": "indextables.splits.lookup.colindex.metrics",
     "last_plan": "indextables.spark",
     "open": "indextables.public",
+    "quote": "indextables.public",
     "read": "indextables.public",
     "register": "indextables.public",
     "scan_polars": "indextables.public",
@@ -51,13 +65,16 @@ __all__ = [
     "__version__",
     "analyze",
     "col",
+    "date_histogram",
     "functions",
+    "histogram",
     "index",
     "init_logging_metrics",
     "init_logging_metrics_with_interval",
     "last_plan",
     "open",
     "planner",
+    "quote",
     "read",
     "register",
     "scan_polars",

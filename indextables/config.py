@@ -11,10 +11,11 @@ The documentation page of all settings is generated from the registry (``render_
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from indextables.errors import ConfigError, did_you_mean
+from indextables.errors import ConfigError, PlanningError, did_you_mean, nearest
 from indextables.settings import (
     BY_KEY,
     FAMILIES,
@@ -31,15 +32,36 @@ __all__ = [
     "SETTINGS",
     "Config",
     "Setting",
+    "checked_count",
     "find_setting",
     "parse_int",
     "parse_size",
+    "refuse_misspelt",
     "render_markdown",
     "settings_page",
     "short_key",
 ]
 
 LOG = logging.getLogger("indextables.config")
+MOST_ROWS = 2**63 - 1
+SPARK_OPTIONS = {
+    "versionasof": "read.version",
+    "timestampasof": "read.timestamp",
+    "where": "read.where",
+    "columns": "read.columns",
+    "mergeschema": "write.mergeSchema",
+    "overwriteschema": "write.overwriteSchema",
+    "replacewhere": "write.replaceWhere",
+    "partitionoverwritemode": "write.partitionOverwriteMode",
+}
+"""Options of Spark's readers and writers that have no prefix, and the settings they mean."""
+_ELSEWHERE = ("path", "paths", "location", "partitionby")
+_ARGUMENTS = {
+    "versionasof": "version",
+    "timestampasof": "timestamp",
+    "mergeschema": "merge_schema",
+    "replacewhere": "replace_where",
+}
 _told: set[str] = set()
 
 
@@ -119,6 +141,46 @@ class Config(Mapping[str, Any]):
         from indextables.storage.redaction import redact
 
         return f"Config({redact(self.raw())})"
+
+
+def checked_count(value: Any, what: str = "a limit", least: int = 0) -> int:
+    """A number of rows that a caller gave; text, fractions and what no counter holds are errors."""
+    try:
+        number = -1 if isinstance(value, bool | str) else operator.index(value)
+    except TypeError:
+        number = -1
+    if number < least or number > MOST_ROWS:
+        raise PlanningError(
+            f"{what} cannot be {value!r}", hint=f"Give a whole number from {least} on"
+        )
+    return number
+
+
+def refuse_misspelt(options: Mapping[str, Any] | None, spark: bool = False) -> None:
+    """Refuse plain options that nothing reads and that look like one of ours.
+
+    Others are left alone: Spark and stores pass options of their own.
+    """
+    known = {name.lower(): name for name in (*SPARK_OPTIONS, *(s.key for s in SETTINGS))}
+    for key in options or ():
+        lowered = str(key).lower()
+        if _is_ours(str(key)) or lowered in _ELSEWHERE or lowered.startswith(("__", "fs.")):
+            continue
+        if lowered in SPARK_OPTIONS:
+            if not spark:
+                raise ConfigError(f"the option '{key}' is Spark's", hint=_instead(lowered))
+            continue
+        near = nearest(lowered, known)
+        if near is not None:
+            plain = spark or near not in SPARK_OPTIONS
+            hint = f"Did you mean '{known[near]}'?" if plain else _instead(near)
+            raise ConfigError(f"unknown option '{key}'", hint=hint)
+
+
+def _instead(option: str) -> str:
+    argument = _ARGUMENTS.get(option)
+    setting = f"the setting '{SPARK_OPTIONS[option]}'"
+    return f"Use {setting}" if argument is None else f"Use the argument {argument}=, or {setting}"
 
 
 def _tell_once(setting: Setting, name: str) -> None:

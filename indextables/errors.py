@@ -8,7 +8,8 @@ must be kept, because the commit may have landed).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -34,11 +35,14 @@ class IndexTablesError(Exception):
         self.path = path
         self.version = version
         self.hint = hint
+        self.table: str | None = None
 
     def __str__(self) -> str:
         where = []
+        if self.table is not None and self.table != self.path:
+            where.append(f"table: {self.table}")
         if self.path is not None:
-            where.append(f"path: {self.path}")
+            where.append(f"path: {self._full_path(self.path)}")
         if self.version is not None:
             where.append(f"version: {self.version}")
         text = f"{self.code} {self.message}"
@@ -47,6 +51,11 @@ class IndexTablesError(Exception):
         if self.hint:
             text += f"\n{self.hint}" if "\n" in self.message else f". {self.hint}"
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def _full_path(self, path: str) -> str:
+        """The path with the table's, where it is one inside the table."""
+        inside = self.table is not None and "://" not in path and not path.startswith("/")
+        return f"{(self.table or '').rstrip('/')}/{path}" if inside else path
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.args, self.__dict__.copy())
@@ -322,6 +331,35 @@ class MaintenanceError(IndexTablesError):
     """A maintenance verb was asked for something it will not do (retention, scope, state)."""
 
     code = "ITX-5100"
+
+
+@contextmanager
+def placed(table: str | None) -> Iterator[None]:
+    """Errors about files of a table say which table it is, and what to do."""
+    try:
+        yield
+    except (StorageError, CorruptFileError) as error:
+        if error.table is None and table:
+            error.table = table
+            error.hint = error.hint or _cure(error)
+        raise
+
+
+def _cure(error: IndexTablesError) -> str:
+    if isinstance(error, ObjectNotFoundError | CorruptFileError):
+        return (
+            "Run DOCTOR to see what else is missing or damaged; then RESTORE a version that does "
+            "not need the file, or bring it back from a copy"
+        )
+    return (
+        "Check that the store answers and that the credentials may read the table; then try again"
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known word that a name is nearly, ``None`` if there is none."""
+    near = get_close_matches(name.lower(), list(known), n=1, cutoff=0.85)
+    return near[0] if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

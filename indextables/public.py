@@ -1,4 +1,4 @@
-"""The functions a user calls first: ``write``, ``open``, ``read``, ``register``, ``sql``.
+"""The functions a user calls first: ``write``, ``open``, ``sql``, ``read``, ``register``.
 
 A path may be a string or a ``pathlib.Path``.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from indextables.log.commit.transaction import CommitResult
     from indextables.table import Table
 
-__all__ = ["index", "open", "read", "register", "scan_polars", "sql", "write"]
+__all__ = ["index", "open", "quote", "read", "register", "scan_polars", "sql", "write"]
 
 Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -25,6 +25,17 @@ def analyze(text: str, analyzer: str = "default") -> list[str]:
     from indextables.expr.analyzers import analyze as tokens
 
     return tokens(analyzer, text)
+
+
+def quote(text: str) -> str:
+    """A search string that finds a text as it stands, whatever characters it holds.
+
+    Its words are searched one after the other, so that a pasted ``https://a.b/c?d=[1]`` or ``f()``
+    is no syntax: ``table.search(quote(pasted))``, or ``table.search(pasted, literal=True)``.
+    """
+    from indextables.expr.querystring import quoted
+
+    return quoted(text)
 
 
 def write(

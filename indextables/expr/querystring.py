@@ -44,6 +44,13 @@ _ADDRESS = re.compile(r"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:/\d{1,3
 _COMPARISONS = (">=", "<=", ">", "<")
 
 
+def quoted(text: str) -> str:
+    """A search string for a text as it stands: a phrase of its words."""
+    if not isinstance(text, str):
+        raise PlanningError(f"a text to search for cannot be a {type(text).__name__}")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def parse_query(
     text: str,
     *,

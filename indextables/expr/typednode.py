@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -42,6 +43,13 @@ class Typed:
     args: tuple[Typed, ...] = ()
     column: Column | None = None
     value: Any = None
+
+    def columns(self) -> Iterator[Column]:
+        """The columns that it reads."""
+        if self.column is not None:
+            yield self.column
+        for arg in self.args:
+            yield from arg.columns()
 
     def __repr__(self) -> str:
         if self.op == "column":

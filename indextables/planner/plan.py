@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from indextables.config import Config
+from indextables.config import Config, checked_count
 from indextables.errors import PlanningError, UnknownColumnError
 from indextables.expr.predicate import Predicate, Undecided, leaves
 from indextables.log.actions.protocol import is_companion
@@ -112,8 +112,8 @@ class Planner:
         """The splits that can hold matching rows, and what is left to check in them."""
         start = time.perf_counter()
         names = self._columns(columns)
-        if limit is not None and limit < 0:
-            raise PlanningError(f"a limit cannot be {limit}")
+        if limit is not None:
+            limit = checked_count(limit)
         predicate = self.bind(filters)
         bound = time.perf_counter()
         return self._within(predicate)._planned(predicate, names, limit, start, bound)
@@ -154,6 +154,8 @@ class Planner:
     def _columns(self, columns: Sequence[str] | None) -> tuple[str, ...] | None:
         if columns is None:
             return None
+        if isinstance(columns, str):
+            raise PlanningError("columns are a list of names", hint=f"Write columns=['{columns}']")
         known = {name if self.case_sensitive else name.lower(): name for name in self._names()}
         found = []
         for column in columns:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indextables.config import Config
+from indextables.errors import placed
 from indextables.expr.predicate import TRUE
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
@@ -95,19 +96,21 @@ def read_task(
     for split in task.splits:
         if left is not None and left <= 0:
             return
-        scan = open_scan(store, task, split, schema, config)
-        for batch in scan.batches(columns, left, batch_rows or config["read.batchRows"]):
-            left = None if left is None else left - batch.num_rows
-            yield batch
+        with placed(task.table_path):
+            scan = open_scan(store, task, split, schema, config)
+            for batch in scan.batches(columns, left, batch_rows or config["read.batchRows"]):
+                left = None if left is None else left - batch.num_rows
+                yield batch
 
 
 def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
     """How many rows of one task match."""
     known = [task.predicate == TRUE and split.live_records >= 0 for split in task.splits]
-    return sum(
-        split.live_records if is_known else open_scan(store, task, split, schema, config).count()
-        for split, is_known in zip(task.splits, known, strict=True)
-    )
+    with placed(task.table_path):
+        return sum(
+            s.live_records if is_known else open_scan(store, task, s, schema, config).count()
+            for s, is_known in zip(task.splits, known, strict=True)
+        )
 
 
 def aggregate_task(
@@ -115,7 +118,8 @@ def aggregate_task(
 ) -> Partial:
     """The partial result of one task."""
     scans = (open_scan(store, task, split, schema, config) for split in task.splits)
-    return aggregate_scans(scans, aggregation, config["read.batchRows"])
+    with placed(task.table_path):
+        return aggregate_scans(scans, aggregation, config["read.batchRows"])
 
 
 def scored_task(

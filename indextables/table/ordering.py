@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import PlanningError, UnknownColumnError
+from indextables.config import checked_count
+from indextables.errors import PlanningError, UnknownColumnError, placed
 from indextables.planner.tasks import SplitTask
 from indextables.splits.lookup.colindex.values import float_keys
 from indextables.splits.read.source import SplitRef
@@ -45,7 +46,8 @@ def top_rows(table: Table, order: Order, where: Any = None) -> pa.Table:
     plan.check_decidable()
 
     def run(task: SplitTask) -> list[pa.Table]:
-        return [_of_split(table, task, split, order, read) for split in task.splits]
+        with placed(table.path):
+            return [_of_split(table, task, split, order, read) for split in task.splits]
 
     empty = output_schema(table.schema, read).empty_table()
     found = [part for parts in each_task(table, run, plan) for part in parts]
@@ -57,8 +59,7 @@ def _check(table: Table, order: Order) -> None:
         raise UnknownColumnError.of(order.column, table.schema.names, path=table.path)
     if pa.types.is_nested(table.schema.field(order.column).type):
         raise PlanningError(f"column '{order.column}' has no order")
-    if order.limit < 0:
-        raise PlanningError(f"a limit of {order.limit}", hint="Use zero or more rows")
+    checked_count(order.limit)
 
 
 def _of_split(

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import PlanningError, UnknownColumnError
+from indextables.config import checked_count
+from indextables.errors import PlanningError, UnknownColumnError, placed
 from indextables.expr import ast
 from indextables.expr.ast import query_fields
 from indextables.expr.elastic import parse_elastic
 from indextables.expr.predicate import TRUE, TextMatch, conjunction
-from indextables.expr.querystring import parse_query
+from indextables.expr.querystring import parse_query, quoted
 from indextables.expr.similarity import Statistics
 from indextables.naming import stored_columns, stored_mapping
 from indextables.planner import Planner
@@ -35,6 +36,7 @@ from indextables.splits.read.access import SplitScan, read_split, scored_rows
 from indextables.splits.read.ranking import Ranker
 from indextables.splits.read.reader import Hits, SplitReader
 from indextables.table.execute import SCORE, in_order, open_scan, output_schema, parallelism
+from indextables.table.paging import Cursor, cursor_of, marked, search_id
 from indextables.table.statistics import gather, highest
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ class Request:
     where: Any = None
     snippet: str | None = None
     statistics: str = "global"
+    offset: int = 0
+    after: pa.Table | None = None
+    literal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,7 @@ class _Hit:
 
 def search(table: Table, request: Request) -> pa.Table:
     """The best rows, best first."""
-    if request.limit < 1:
-        raise PlanningError(f"a search needs a limit of at least 1, not {request.limit}")
+    limit = checked_count(request.limit, "the limit of a search", least=1)
     if request.statistics not in STATISTICS:
         raise PlanningError(
             f"statistics='{request.statistics}' is not known", hint=f"Use one of {STATISTICS}"
@@ -84,9 +88,23 @@ def search(table: Table, request: Request) -> pa.Table:
         replace(task, predicate=where, splits=(split,), row_blocks={}) for task, split in found_in
     ]
     splits = [split for _, split in found_in]
-    search = _Search(table, tasks, query, request.limit)
-    top = search.local() if request.statistics == "local" else search.ranked()
-    return _fetch(table, splits, top, plan.columns, query, request.snippet)
+    this = search_id(request.query, request.fields, where, request.statistics, request.literal)
+    skipped = _skipped(table, request, this)
+    search = _Search(table, tasks, query, limit + skipped)
+    with placed(table.path):
+        top = search.local() if request.statistics == "local" else search.ranked()
+        page = _fetch(table, splits, top[skipped:], plan.columns, query, request.snippet)
+    return marked(page, Cursor(table.version, this, skipped + page.num_rows))
+
+
+def _skipped(table: Table, request: Request, search: str) -> int:
+    """How many of the best rows come before the page."""
+    offset = checked_count(request.offset, "the offset of a search")
+    if request.after is None:
+        return offset
+    if offset:
+        raise PlanningError("offset and search_after are two ways to say the same: use one")
+    return cursor_of(request.after).follows(table.version, search)
 
 
 def _parsed(table: Table, request: Request) -> tuple[ast.Query, list[str]]:
@@ -94,7 +112,8 @@ def _parsed(table: Table, request: Request) -> tuple[ast.Query, list[str]]:
     mapping = stored_mapping(table.mapping, table.schema)
     known: dict[str, Any] = {"mapping": mapping, "schema": table.schema}
     if isinstance(request.query, str):
-        return parse_query(request.query, default_fields=fields, **known), fields
+        asked = quoted(request.query) if request.literal else request.query
+        return parse_query(asked, default_fields=fields, **known), fields
     if isinstance(request.query, Mapping):
         return parse_elastic(request.query, default_fields=fields, **known), fields
     if isinstance(request.query, get_args(ast.Query)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.companion.reading import read_snapshot
-from indextables.config import Config
+from indextables.config import Config, checked_count, refuse_misspelt
 from indextables.expr import sqltext
 from indextables.log.log import TransactionLog
 from indextables.log.read.pinned import pinned, refuse_other
@@ -56,6 +56,7 @@ def open_table(
 
     The path may name the version itself: ``path@v12``, ``path@20260131``.
     """
+    refuse_misspelt(options)
     config = Config.of(options)
     where: dict[str, Any] = {"storage_options": storage_options, "config": config}
     at = pinned(path, lambda p: TransactionLog.exists(p, **where))
@@ -135,7 +136,7 @@ class Table(Verbs):
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What was committed, newest first."""
-        return self.log.history(limit)
+        return self.log.history(None if limit is None else checked_count(limit))
 
     def diff(self, a: int, b: int | None = None) -> Difference:
         """The splits added and removed between two versions (``b``: this one)."""
@@ -271,6 +272,9 @@ class Table(Verbs):
         where: Any = None,
         snippet: str | None = None,
         statistics: str = "global",
+        offset: int = 0,
+        search_after: pa.Table | None = None,
+        literal: bool = False,
     ) -> pa.Table:
         """The best ``limit`` rows for a search string, with ``_score``, best first.
 
@@ -279,8 +283,12 @@ class Table(Verbs):
         ``snippet`` names a column whose highlighted excerpt is added as ``_snippet``. Scores are
         BM25 over all live rows of the table; ``statistics="local"`` takes those of each split
         instead, which is cheaper and does not compare between splits.
+
+        ``offset`` skips rows; ``search_after`` takes a page that a search returned and gives the
+        one that follows it. ``literal=True`` searches for a pasted text as it stands.
         """
-        request = searching.Request(query, columns, limit, fields, where, snippet, statistics)
+        asked = (query, columns, limit, fields, where, snippet, statistics)
+        request = searching.Request(*asked, offset, search_after, literal)
         return searching.search(self, request)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from indextables.config import Config
+from indextables.config import Config, refuse_misspelt
 from indextables.log.commit.transaction import CommitResult
 from indextables.table.interchange.inputs import as_batches
 from indextables.table.order import WriteOrder
@@ -70,6 +70,7 @@ def _config(
     merge_schema: bool | None,
     replace_where: str | None,
 ) -> Config:
+    refuse_misspelt(options)
     given = {
         "write.rowsPerSplit": rows_per_split,
         "write.targetSplitSize": target_size,

@@ -30,7 +30,8 @@ from typing import (
     get_args,
 )
 
-from indextables.config import Config
+from indextables.config import Config, parse_int, parse_size
+from indextables.errors import ConfigError, placed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -171,9 +172,31 @@ def first_words() -> list[str]:
 
 def invoke(command: Verb[R], on: Target) -> R:
     """Run a verb: the protocol gate first, where it changes a table."""
+    command = _checked(command)
     if command.MUTATES:
         command.gate(on)
-    return command.apply(on)
+    with placed(on.path):
+        return command.apply(on)
+
+
+def _checked(command: Verb[R]) -> Verb[R]:
+    """The verb with its numbers and sizes as numbers, whichever way it was called."""
+    from indextables.verbs.grammar import slots
+
+    parsers = {"int": parse_int, "hours": parse_int, "size": parse_size}
+    changed: dict[str, Any] = {}
+    for name, kind in slots(command.SQL).items():
+        value = getattr(command, name, None)
+        if kind not in parsers or value is None or type(value) is int:
+            continue
+        try:
+            changed[name] = parsers[kind](value)
+        except (ValueError, TypeError):
+            raise ConfigError(
+                f"{name} of {command.METHOD} cannot be {value!r}",
+                hint="Give bytes, or a size such as 512M" if kind == "size" else "Give a number",
+            ) from None
+    return dataclasses.replace(command, **changed) if changed else command  # type: ignore[type-var]
 
 
 def as_table(command: Verb[Any], result: Any) -> pa.Table:

@@ -27,7 +27,7 @@ class MergeSplits(Verb["rows.MergeResult"]):
     MUTATES = True
 
     where: Any = parameter(default=None, doc="Predicate on partition columns.")
-    target_size: int | None = parameter(default=None, doc="Size of a merged split.")
+    target_size: int | str | None = parameter(default=None, doc="Size of a merged split.")
     max_dest_splits: int | None = parameter(default=None, doc="At most this many merged splits.")
     max_source_splits: int | None = parameter(default=None, doc="At most this many into one.")
     precommit: bool = parameter(default=False, doc="Not supported.", shell=False)

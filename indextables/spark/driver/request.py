@@ -2,7 +2,8 @@
 
 Options win over the session's settings, those over the defaults. Keys are matched without case,
 with or without ``spark.indextables.``; an unknown key under our prefix is an error with a
-suggestion. Keys that begin with two underscores are our own notes between planner and writer.
+suggestion, and so is a plain one that is nearly ours. Keys that begin with two underscores are our
+own notes between planner and writer.
 """
 
 from __future__ import annotations
@@ -11,21 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from indextables.config import Config
+from indextables.config import SPARK_OPTIONS, Config, refuse_misspelt
 from indextables.errors import ConfigError
 from indextables.log.log import TransactionLog
 from indextables.log.read.pinned import Pinned, pinned, refuse_other
 
-_ALIASES = {
-    "versionasof": "read.version",
-    "timestampasof": "read.timestamp",
-    "where": "read.where",
-    "columns": "read.columns",
-    "mergeschema": "write.mergeSchema",
-    "overwriteschema": "write.overwriteSchema",
-    "replacewhere": "write.replaceWhere",
-    "partitionoverwritemode": "write.partitionOverwriteMode",
-}
 _PASSING = ("__session", "__ask", "__verb", "__plan")
 
 
@@ -61,7 +52,8 @@ def access(options: Mapping[str, str], session: Mapping[str, str] | None = None)
             "an indextables table needs a path",
             hint='Use .load(path), .save(path) or option("path", ...)',
         )
-    layers = {_ALIASES.get(k.lower(), k): v for k, v in given.items()}
+    refuse_misspelt(given, spark=True)
+    layers = {SPARK_OPTIONS.get(k.lower(), k): v for k, v in given.items()}
     config = Config.of(layers, session)
     storage = {k: v for k, v in given.items() if k.lower().startswith("fs.")}
     at = _pinned(_local(path), storage, config)

@@ -50,7 +50,7 @@ def aggregate_scans(
         known = _known(scan, aggregation)
         if known is not None:
             partials.append(known)
-        elif scan.reader.num_rows > SMALL_ROWS:
+        elif scan.reader.num_rows > SMALL_ROWS and not aggregation.computed:
             partials.append(_columnar(scan, aggregation, batch_rows))
         else:
             small.append(scan)
@@ -62,6 +62,8 @@ def aggregate_scans(
 
 def _known(scan: SplitScan, aggregation: Aggregation) -> Partial | None:
     """What column indexes, codes and the index can tell without a column being read."""
+    if aggregation.computed:
+        return None
     if scan.is_whole and scan.indexes and all(map(scan.in_rows, aggregation.columns())):
         known = summarize(scan.indexes, aggregation, scan.in_rows)
         if known is not None:
@@ -152,6 +154,7 @@ def batch_partial(
 ) -> Partial:
     """The partial result of one batch that has the aggregation's columns (or their codes)."""
     given = codes or {}
+    batch = aggregation.completed(batch)
     keys = [
         number_array(given[i]) if i in given else group_key(g, batch.column(g.column))
         for i, g in enumerate(aggregation.groups)
@@ -167,7 +170,7 @@ def empty_partial(aggregation: Aggregation) -> Partial:
     """No rows: no groups, or one row of zeros and NULLs where nothing is grouped."""
     fields = [aggregation.schema.field(c) for c in aggregation.columns()]
     arrays = [pa.nulls(0, f.type) for f in fields]
-    if not fields:
+    if not fields and not aggregation.computed:
         return group_states(aggregation, [], {"rows": number_array(np.zeros(1, np.int64))})
     empty = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
     made = batch_partial(aggregation, empty)

@@ -16,7 +16,7 @@ to)`` that holds the value. NULL and what no range holds have the key NULL.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, TypeAlias
@@ -39,8 +39,10 @@ from indextables.errors import (
     PlanningError,
     require_characters,
 )
+from indextables.expr.functions import compute
 from indextables.expr.kernels import checked
 from indextables.expr.timetext import DAY_MICROS, INT64_MAX, INT64_MIN
+from indextables.expr.typednode import Typed
 from indextables.types import type_name
 
 METRICS = ("count", "min", "max", "sum", "avg")
@@ -120,14 +122,28 @@ class Aggregation:
     metrics: tuple[Metric, ...]
     groups: tuple[Group, ...] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    computed: Mapping[str, Typed] = field(default_factory=dict)
+    """Expressions that groups and metrics name like columns."""
 
     def columns(self) -> list[str]:
         """The columns to read."""
         named = [g.column for g in self.groups] + [m.column for m in self.metrics if m.column]
-        return list(dict.fromkeys(named))
+        read = [name for name in named if name not in self.computed]
+        for made in self.computed.values():
+            read += [column.root for column in made.columns()]
+        return list(dict.fromkeys(read))
 
     def dtype(self, column: str) -> pa.DataType:
-        return self.schema.field(column).type
+        made = self.computed.get(column)
+        return self.schema.field(column).type if made is None else made.dtype
+
+    def completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of the columns to read, with the values of the expressions."""
+        if not self.computed:
+            return batch
+        made = {name: compute(node, batch) for name, node in self.computed.items()}
+        names = [*batch.schema.names, *made]
+        return pa.RecordBatch.from_arrays([*batch.columns, *made.values()], names)
 
     def check(self) -> None:
         """Refuse what has no meaning, before anything is read."""
