@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indextables.buffers import number_array
+from indextables.buffers import flag_array, number_array
 from indextables.fitting import fitted
 from indextables.mapping import DocMapping
 from indextables.sources.base import SourceFile
@@ -82,19 +82,23 @@ class SourceRows:
         columns: Sequence[str] | None = None,
         batch_rows: int = 65_536,
         row_range: tuple[int, int] | None = None,
+        without: Any = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Neighbouring rows, in batches."""
+        """Neighbouring rows, in batches; ``without`` are rows that are left out, ascending."""
         fields = self._fields(columns)
         first, last = row_range or (0, self.num_rows)
+        gone = np.empty(0, np.int64) if without is None else np.asarray(without, np.int64)
         if not fields:
-            yield empty_batch(last - first)
+            yield empty_batch(last - first - len(_between(gone, first, last)))
             return
         number = int(np.searchsorted(self._starts, first, side="right")) - 1
         while first < last:
             stop = min(last, int(self._starts[number + 1]))
-            if stop > first:
+            left_out = _between(gone, first, stop)
+            if len(left_out) < stop - first:
                 base = int(self._starts[number])
-                yield from self._scanned(number, first - base, stop - base, fields, batch_rows)
+                span = first - base, stop - base
+                yield from self._scanned(number, span, fields, batch_rows, left_out - base)
             first, number = stop, number + 1
 
     def _by_file(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -119,20 +123,36 @@ class SourceRows:
         return _shaped(opened.take(rows, [f.name for f in fields]), fields)
 
     def _scanned(
-        self, number: int, first: int, last: int, fields: Sequence[pa.Field], batch_rows: int
+        self,
+        number: int,
+        span: tuple[int, int],
+        fields: Sequence[pa.Field],
+        batch_rows: int,
+        gone: NDArray[np.int64],
     ) -> Iterator[pa.RecordBatch]:
         file = self._files[number]
         if file is None:
-            yield _blank(last - first, fields)
+            yield _blank(span[1] - span[0] - len(gone), fields)
             return
-        opened = self._opened_file(number, file)
-        for batch in opened.scan([f.name for f in fields], batch_rows, (first, last)):
+        opened, at = self._opened_file(number, file), span[0]
+        for batch in opened.scan([f.name for f in fields], batch_rows, span):
+            left_out = _between(gone, at, at + batch.num_rows) - at
+            at += batch.num_rows
+            if len(left_out):
+                keep = np.ones(batch.num_rows, np.bool_)
+                keep[left_out] = False
+                batch = batch.filter(flag_array(keep))
             yield _shaped(batch, fields)
 
     def _opened_file(self, number: int, file: SourceFile) -> Any:
         if number not in self._opened:
             self._opened[number] = self._open_file(file)
         return self._opened[number]
+
+
+def _between(rows: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    start, stop = np.searchsorted(rows, [first, last])
+    return rows[start:stop]
 
 
 def _shaped(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
