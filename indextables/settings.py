@@ -277,7 +277,7 @@ SETTINGS: tuple[Setting, ...] = (
     _s("read.driver.maxSplits", "int", 16, "Most splits of a scan that the driver reads itself; 0 leaves every scan to tasks."),
     _s("read.driver.maxRows", "int", 1_000, "Most rows of a scan that the driver reads itself."),
     _s("read.batchRows", "int", 65_536, "Rows per Arrow batch.", low=1, high=(1 << 31) - 1),
-    _s("read.remoteParallelism", "int", 32, "Splits of a table on an object store that one query reads at once.", low=1, high=1024),
+    _s("read.remoteParallelism", "int", 64, "Splits of a table on an object store that one query reads at once.", low=1, high=1024),
     _none("read.requireAggregatePushdown", "bool", False, "aggregates are exact whether they are pushed down or not."),
     _none("read.batchOptimization.*", "str", None, "near ranges are always read together."),
     _s("filter.stringPattern.pushdown", "bool", True, "Skip splits by LIKE patterns."),

@@ -35,6 +35,7 @@ _HEADER = struct.Struct("<8s16sIQ")
 _FOLDER = "blocks-1"
 _STALE_TEMPORARY_S = 3600.0
 _RESCAN_SHARE = 16
+_UNASKED_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -101,6 +102,7 @@ class BlockFolder:
         self._used_bytes: int | None = None
         self._added_since_scan = 0
         self._paused_until = 0.0
+        self._unasked_bytes = 0
 
     # -- one block ------------------------------------------------------------------------------
 
@@ -141,19 +143,26 @@ class BlockFolder:
 
     def _write(self, name: str, key: str, index: int, data: bytes) -> None:
         folder = os.path.dirname(name)
-        os.makedirs(folder, exist_ok=True)
-        if shutil.disk_usage(folder).free < self._min_free_bytes:
-            raise OSError("the disk is nearly full")
+        self._require_space(folder, len(data))
         temporary = os.path.join(folder, temporary_name())
         try:
-            with open(temporary, "wb") as file:
+            with open(temporary, "xb", buffering=0) as file:
                 header = _HEADER.pack(_MAGIC, _digest(key, index), zlib.crc32(data), len(data))
-                file.write(header)
-                file.write(data)
+                if file.write(header + data) != len(header) + len(data):
+                    raise OSError("the disk is full")
             os.replace(temporary, name)
         except BaseException:
             remove_file(temporary, self.path)
             raise
+
+    def _require_space(self, folder: str, length: int) -> None:
+        """Make the folder; refuse to fill the disk, which is asked again every few megabytes."""
+        os.makedirs(folder, exist_ok=True)
+        self._unasked_bytes -= length
+        if self._unasked_bytes <= 0:
+            if shutil.disk_usage(folder).free < self._min_free_bytes:
+                raise OSError("the disk is nearly full")
+            self._unasked_bytes = _UNASKED_BYTES
 
     def _name(self, key: str, index: int) -> str:
         digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()

@@ -39,6 +39,7 @@ FINE_BLOCK = 16 << 10
 _SHORT = 2
 """A range of less than one block in so many is short."""
 _REMEMBERED_SIZES = 200_000
+_REMEMBERED_LANDINGS = 4096
 _ADMISSION_SHARE = 4
 
 _FINE = "|fine"
@@ -78,6 +79,7 @@ class DiskCache:
         self.settings = settings
         self._folder = BlockFolder(settings.path, settings.max_bytes, **tuning)
         self._flights: dict[tuple[str, Slot], _Flight] = {}
+        self._landed: dict[str, int] = {}
         self._lock = threading.Lock()
         self._fine = min(FINE_BLOCK, settings.block_bytes)
         _caches.add(self)
@@ -138,9 +140,10 @@ class DiskCache:
     def _blocks(
         self, key: str, needs: dict[Slot, int], fetch: Fetch, size: int | None
     ) -> dict[Slot, bytes]:
+        before = self._landed.get(key, 0)
         blocks, missing = self._on_disk(key, needs)
         lengths = {slot: self._length(slot, needs[slot], size) for slot in missing}
-        mine, others = self._claim(key, lengths, blocks)
+        mine, others = self._claim(key, lengths, blocks, before)
         try:
             blocks |= self._fetch(key, {index: mine[index].length for index in mine}, fetch)
         finally:
@@ -184,12 +187,13 @@ class DiskCache:
         return need if size is None else max(need, min(grain, size - index * grain))
 
     def _claim(
-        self, key: str, lengths: dict[Slot, int], blocks: dict[Slot, bytes]
+        self, key: str, lengths: dict[Slot, int], blocks: dict[Slot, bytes], before: int
     ) -> tuple[dict[Slot, _Flight], dict[Slot, _Flight]]:
         """Which missing blocks this thread fetches, and which it waits for.
 
         A block that landed between the look at the disk and the claim is taken from disk, so
-        that threads which start together cause one fetch.
+        that threads which start together cause one fetch. ``before`` is how many flights of the
+        file had landed before that look.
         """
         mine: dict[Slot, _Flight] = {}
         others: dict[Slot, _Flight] = {}
@@ -200,7 +204,8 @@ class DiskCache:
                     others[index] = flight
                 else:
                     mine[index] = self._flights[key, index] = _Flight(length, Future())
-        for index in builtins.list(mine):
+            settled = self._landed.get(key, 0) == before
+        for index in () if settled else builtins.list(mine):
             data = self._load(key, index, mine[index].length)
             if data is not None:
                 blocks[index] = data
@@ -220,6 +225,9 @@ class DiskCache:
     def _land(self, key: str, flights: dict[Slot, _Flight], blocks: dict[Slot, bytes]) -> None:
         """End the flights of this thread; a failed one makes the waiting threads fetch."""
         with self._lock:
+            if len(self._landed) >= _REMEMBERED_LANDINGS:
+                self._landed.clear()
+            self._landed[key] = self._landed.get(key, 0) + len(flights)
             for index, flight in flights.items():
                 if self._flights.get((key, index)) is flight:
                     del self._flights[key, index]
@@ -243,7 +251,7 @@ class DiskCache:
 
     def _renew_locks(self) -> None:
         self._lock = threading.Lock()
-        self._flights = {}
+        self._flights, self._landed = {}, {}
         self._folder.renew_locks()
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MOST_THREADS = 128
-DEFAULT_WORKERS = 32
+DEFAULT_WORKERS = 64
 
 
 class _State:

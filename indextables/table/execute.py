@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from indextables.config import Config
 from indextables.errors import placed
-from indextables.expr.predicate import TRUE
+from indextables.expr.predicate import TRUE, Predicate, TextMatch, leaves
 from indextables.planner import Plan
 from indextables.planner.tasks import SplitTask
 from indextables.splits.format.keysets import BLOCK_ROWS
@@ -51,13 +51,22 @@ R = TypeVar("R")
 
 
 def open_scan(
-    store: Store, task: SplitTask, split: SplitRef, schema: pa.Schema, config: Config
+    store: Store,
+    task: SplitTask,
+    split: SplitRef,
+    schema: pa.Schema,
+    config: Config,
+    *,
+    beyond: bool = False,
 ) -> SplitScan:
     """One split of a task, ready to be read, counted or aggregated; its reader knows its members.
 
-    Every task is run through here, in this process and in Spark's alike.
+    Every task is run through here, in this process and in Spark's alike. ``beyond`` says that more
+    than the end of a split will be read: then a small one is fetched whole, because its bytes cost
+    less than another trip.
     """
-    reader = SplitReader.open(store, split, config=config, whole=task.whole)
+    whole = task.whole or beyond or _asks_words(task.predicate)
+    reader = SplitReader.open(store, split, config=config, whole=whole)
     block = task.row_blocks.get(split.path)
     return SplitScan(
         reader,
@@ -68,6 +77,10 @@ def open_scan(
         indexes=ColumnIndexes(store, reader, task.indexes, config),
         spare_index=len(task.splits) > FEW_SPLITS,
     )
+
+
+def _asks_words(predicate: Predicate) -> bool:
+    return any(isinstance(leaf, TextMatch) for leaf in leaves(predicate))
 
 
 def near_rows(split: SplitRef, block: int) -> NDArray[np.uint32] | None:
@@ -97,7 +110,7 @@ def read_task(
         if left is not None and left <= 0:
             return
         with placed(task.table_path):
-            scan = open_scan(store, task, split, schema, config)
+            scan = open_scan(store, task, split, schema, config, beyond=True)
             for batch in scan.batches(columns, left, batch_rows or config["read.batchRows"]):
                 left = None if left is None else left - batch.num_rows
                 yield batch
@@ -117,7 +130,10 @@ def aggregate_task(
     store: Store, task: SplitTask, schema: pa.Schema, config: Config, aggregation: Aggregation
 ) -> Partial:
     """The partial result of one task."""
-    scans = (open_scan(store, task, split, schema, config) for split in task.splits)
+    measured = any(metric.column is not None for metric in aggregation.metrics)
+    scans = (
+        open_scan(store, task, split, schema, config, beyond=measured) for split in task.splits
+    )
     with placed(task.table_path):
         return aggregate_scans(scans, aggregation, config["read.batchRows"])
 
@@ -131,7 +147,7 @@ def scored_task(
     """
     columns = schema.names if task.columns is None else list(task.columns)
     for split in task.splits:
-        scan = open_scan(store, task, split, schema, config)
+        scan = open_scan(store, task, split, schema, config, beyond=True)
         relevance = relevant(scan, task.ranking)
         if task.ranking is not None and task.ranking.best is not None:
             rows = scan.matching_rows()

@@ -196,6 +196,19 @@ def check(world: World, ask: Callable[[indextables.Table], object], ceiling: Cei
     assert all(got <= most for got, most in zip(found, ceiling, strict=True)), (found, ceiling)
 
 
+MANY_SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
+    "rows of a word": (
+        lambda t: t.to_arrow(where="body TEXTSEARCH 'w0003'", columns=["n"]),
+        Ceiling(17, 4, 4560),
+    ),
+    "count": (lambda t: t.count("kind = 'k1' AND code >= 5"), Ceiling(16, 3, 245)),
+}
+"""The same over small splits that are together too large to be read whole whatever is asked.
+
+Those that rows or words are wanted of are, each in one request.
+"""
+
+
 KEYED_SHAPES: dict[str, tuple[Callable[[indextables.Table], object], Ceiling]] = {
     "needle": (lambda t: t.to_arrow(where=f"id = '{name_of(7_777)}'"), Ceiling(8, 5, 721)),
     "needle absent": (lambda t: t.to_arrow(where=f"id = '{name_of(-1)}'"), Ceiling(5, 3, 35)),
@@ -221,6 +234,16 @@ def keyed(server: tuple[Remote, Backend]) -> World:
 @pytest.mark.parametrize("shape", KEYED_SHAPES)
 def test_a_query_with_a_key_map_stays_below_its_ceiling(keyed: World, shape: str) -> None:
     check(keyed, *KEYED_SHAPES[shape])
+
+
+@pytest.fixture(scope="module")
+def many(server: tuple[Remote, Backend]) -> World:
+    return written(server, padded(make_rows()), SPLITS)
+
+
+@pytest.mark.parametrize("shape", MANY_SHAPES)
+def test_a_query_of_many_small_splits_stays_below_its_ceiling(many: World, shape: str) -> None:
+    check(many, *MANY_SHAPES[shape])
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -137,8 +137,14 @@ def _unpacked(packed: bytes, rows: int, base: int, form: int) -> NDArray[Any]:
         return plain
     if len(plain) and int(plain.max()) >= base**form:
         raise ValueError("a byte holds more than its codes")
+    return _digits(base, form)[plain].reshape(-1)[:rows]
+
+
+@lru_cache
+def _digits(base: int, form: int) -> NDArray[np.uint8]:
+    """The codes of each byte."""
     digits = np.arange(base**form)[:, None] // base ** np.arange(form) % base
-    return digits.astype(np.uint8)[plain].reshape(-1)[:rows]
+    return digits.astype(np.uint8)
 
 
 def _unpacked_old(packed: bytes, rows: int, width: int) -> NDArray[Any]:

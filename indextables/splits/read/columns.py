@@ -28,16 +28,16 @@ class Shaper:
         path: str,
     ) -> None:
         self._stored = {n.lower(): n for n in stored.names}
-        self._table = {f.name.lower(): f for f in table}
+        self._places = {n.lower(): i for i, n in enumerate(table.names)}
         self._partitions = {k.lower(): v for k, v in partition_values.items()}
         self._path = path
         self.schema = table
 
     def field(self, column: str) -> pa.Field:
-        found = self._table.get(column.lower())
+        found = self._places.get(column.lower())
         if found is None:
             raise UnknownColumnError.of(column, self.schema.names, path=self._path)
-        return found
+        return self.schema.field(found)
 
     def stored_name(self, column: str) -> str | None:
         """The column as the split spells it; ``None`` if it is not in its rows."""

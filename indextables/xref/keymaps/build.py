@@ -58,7 +58,7 @@ from indextables.xref.keymaps.merging import Source, Written, join, shards_for
 LOG = logging.getLogger("indextables.xref")
 MOST_NEW = 1024
 MOST_STEPS = 16
-OPENING_BYTES = 16 << 10
+OPENING_BYTES = 48 << 10
 """A map whose end is no longer than this is opened by the log."""
 
 _keyless: LRU[str, set[str]] = LRU(64)
