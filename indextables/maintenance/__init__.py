@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from indextables.maintenance.coverage import stats_coverage
     from indextables.maintenance.delete import delete_rows, truncate_table
     from indextables.maintenance.drop import drop_partitions
+    from indextables.maintenance.erase import erase_rows
     from indextables.maintenance.logwork import (
         checkpoint,
         describe_state,
@@ -34,7 +35,8 @@ _HOMES = {
     "add_column": "columns", "alter_column": "columns", "alter_column_type": "columns",
     "drop_column": "columns", "rename_column": "columns",
     "checkpoint": "logwork", "delete_rows": "delete", "describe_state": "logwork",
-    "doctor": "checkup", "drop_partitions": "drop", "merge_splits": "merge", "purge": "purging",
+    "doctor": "checkup", "drop_partitions": "drop",
+    "erase_rows": "erase", "merge_splits": "merge", "purge": "purging",
     "reorg_splits": "reorg", "repair_log": "logwork", "restore_to_version": "restore",
     "set_properties": "properties",
     "stats_coverage": "coverage", "truncate_table": "delete", "truncate_time_travel": "logwork",
@@ -43,8 +45,8 @@ _HOMES = {
 
 __all__ = [
     "add_column", "alter_column", "alter_column_type", "checkpoint", "delete_rows",
-    "describe_state", "doctor", "drop_column", "drop_partitions", "merge_splits", "purge",
-    "rename_column", "reorg_splits", "repair_log", "restore_to_version", "set_properties",
+    "describe_state", "doctor", "drop_column", "drop_partitions", "erase_rows", "merge_splits",
+    "purge", "rename_column", "reorg_splits", "repair_log", "restore_to_version", "set_properties",
     "stats_coverage", "truncate_table", "truncate_time_travel", "unset_properties", "update_rows",
 ]  # fmt: skip
 

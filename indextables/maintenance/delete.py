@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -51,8 +51,12 @@ def delete_rows(
     dry_run: bool = False,
     config: Config | None = None,
     run: Runner | None = None,
+    note: Mapping[str, Any] | None = None,
 ) -> DeleteResult:
-    """Delete every row that satisfies ``where``, which has to say something."""
+    """Delete every row that satisfies ``where``, which has to say something.
+
+    The history keeps the condition, or ``note`` in its place.
+    """
     if says_nothing(where):
         raise PlanningError(
             "DELETE needs a condition, and none was given",
@@ -60,7 +64,8 @@ def delete_rows(
             hint="Say which rows go; TRUNCATE TABLE (table.truncate()) deletes all of them",
         )
     settings = config or log.config
-    done = persistently(lambda: _delete(log, where, dry_run, settings, run))
+    said = {"where": str(where)} if note is None else note
+    done = persistently(lambda: _delete(log, where, dry_run, settings, run, said))
     return _followed_up(log, settings, done)
 
 
@@ -111,7 +116,12 @@ def _truncate(log: TransactionLog, dry_run: bool) -> DeleteResult:
 
 
 def _delete(
-    log: TransactionLog, where: Any, dry_run: bool, config: Config, run: Runner | None
+    log: TransactionLog,
+    where: Any,
+    dry_run: bool,
+    config: Config,
+    run: Runner | None,
+    said: Mapping[str, Any],
 ) -> DeleteResult:
     plan = Planner(log, config=config).plan(where)
     plan.check_decidable()
@@ -133,7 +143,7 @@ def _delete(
         "DELETE",
         config,
         reads_of(plan),
-        parameters={"where": str(where)},
+        parameters=said,
         metrics={"numDeletedRows": gone},
         whole=whole,
         taken=taken,

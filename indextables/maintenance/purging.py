@@ -60,7 +60,7 @@ from indextables.maintenance.rows import PurgeMetrics, PurgeResult
 from indextables.progress import progress
 from indextables.splits.lookup.colindex.layout import sidecar_path
 from indextables.storage.base import ObjectInfo
-from indextables.storage.deleting import UNCOMMITTED, Kind, delete, sift
+from indextables.storage.deleting import UNCOMMITTED, Kind, Live, delete, sift
 from indextables.storage.machine import refuse_to_judge
 from indextables.storage.paths import is_temporary
 from indextables.storage.retry import RetryPolicy, tries
@@ -104,7 +104,20 @@ def purge(
     orphans = orphans[: settings["purge.maxFilesToDelete"]]
     deleted, failed = ([], []) if dry_run else _delete(log, settings, orphans, needed)
     metrics = _metrics(orphans, deleted, failed, cleanup, hours, dry_run, started)
-    return PurgeResult(log.path, replace(metrics, message=metrics.message + _strangers(needed)))
+    said = metrics.message + _held(log, needed) + _strangers(needed)
+    return PurgeResult(log.path, replace(metrics, message=said))
+
+
+def _held(log: TransactionLog, needed: Needed) -> str:
+    """A word on splits that only versions before the newest still need."""
+    newest = Live(_paths_of_snapshot(log, log.snapshot().version))
+    held = [path for path in needed.listed if Kind.SPLIT.has(path) and path not in newest]
+    if not held:
+        return ""
+    return (
+        f"; {len(held):,} splits that the newest version does not need stay, since versions before "
+        "it can still be read"
+    )
 
 
 def _strangers(needed: Needed) -> str:

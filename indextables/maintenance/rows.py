@@ -206,6 +206,20 @@ class ReorgResult(Row):
 
 
 @dataclass(frozen=True)
+class EraseResult(Row):
+    """ERASE FROM."""
+
+    table_path: str
+    status: str
+    rows_erased: int
+    splits_rewritten: int
+    versions_ended: int
+    files_deleted: int
+    version: int
+    message: str
+
+
+@dataclass(frozen=True)
 class RestoreResult(Row):
     """RESTORE."""
 

@@ -44,6 +44,7 @@ class Verbs:
     delete = method(splits.Delete)
     update = method(splits.Update)
     reorg = method(splits.Reorg)
+    erase = method(splits.Erase)
     truncate = method(splits.Truncate)
     restore = method(splits.Restore)
 

@@ -128,6 +128,27 @@ class Reorg(Verb["rows.ReorgResult"]):
 
 
 @verb
+class Erase(Verb["rows.EraseResult"]):
+    """Erase the rows that match for good: from splits, from older versions, from the history.
+
+    Every version before ends, and the files that only they needed are deleted at once. The answer
+    is a proof: no file that a version lists holds a matching row.
+    """
+
+    SQL = "ERASE FROM {table} WHERE {where:predicate} [{dry_run:DRY RUN}]"
+    CLI = METHOD = "erase"
+    DOES = "maintenance.erase:erase_rows"
+    MUTATES = True
+    NEEDS: ClassVar[Mapping[str, str]] = {"WHERE": "ERASE needs WHERE; it says whose rows go"}
+
+    where: Any = parameter(doc="Which rows go.")
+    dry_run: bool = parameter(default=False, doc="Only say what would be done.")
+    config: Config | None = hidden(default=None)
+    run: Runner | None = hidden(default=None)
+    spark: Any = hidden(default=None)
+
+
+@verb
 class Truncate(Verb["rows.DeleteResult"]):
     """Delete all rows; the table, its schema and its older versions stay."""
 
