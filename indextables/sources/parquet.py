@@ -189,7 +189,7 @@ def _is_hidden(path: str) -> bool:
 def _token(store: Store, info: ObjectInfo) -> str:
     local = store.local_path(info.path)
     if local is None:
-        return str(info.modified_ms)
+        return info.etag or str(info.modified_ms)
     found = os.stat(local)
     return f"{found.st_mtime_ns}-{found.st_ino}"
 

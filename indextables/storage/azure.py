@@ -142,4 +142,5 @@ def _is_folder(item: Any) -> bool:
 
 
 def _info(item: Any) -> ObjectInfo:
-    return ObjectInfo(item.name, int(item.size), int(item.last_modified.timestamp() * 1000))
+    modified = int(item.last_modified.timestamp() * 1000)
+    return ObjectInfo(item.name, int(item.size), modified, str(item.etag or "").strip('"'))

@@ -58,6 +58,8 @@ class ObjectInfo:
     path: str
     size: int
     modified_ms: int
+    etag: str = ""
+    """Another one whenever the bytes are; empty where the store has none."""
 
 
 class Folder(NamedTuple):

@@ -130,4 +130,5 @@ def _single_try(base: Any) -> Any:
 
 def _info(item: dict[str, Any]) -> ObjectInfo:
     updated = datetime.fromisoformat(item["updated"])
-    return ObjectInfo(item["name"], int(item["size"]), int(updated.timestamp() * 1000))
+    modified = int(updated.timestamp() * 1000)
+    return ObjectInfo(item["name"], int(item["size"]), modified, str(item.get("etag") or ""))

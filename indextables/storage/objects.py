@@ -253,7 +253,7 @@ class ObjectStore(Store):
     def stat(self, path: str) -> ObjectInfo:
         key = self._key(path)
         found = self._repeat(path, "stat", partial(self._head, key))
-        return ObjectInfo(path, found.size, found.modified_ms)
+        return ObjectInfo(path, found.size, found.modified_ms, found.etag)
 
     def put(self, path: str, data: bytes) -> None:
         key = self._key(path)
@@ -312,7 +312,8 @@ class ObjectStore(Store):
             if info.path.endswith("/") or is_temporary(info.path) != temporary:
                 continue
             if after is None or info.path > after:
-                yield ObjectInfo(info.path[len(self._root) :], info.size, info.modified_ms)
+                inside = info.path[len(self._root) :]
+                yield ObjectInfo(inside, info.size, info.modified_ms, info.etag)
 
     def list_dirs(self, prefix: str = "") -> builtins.list[str]:
         folder = self._folder_key(prefix)

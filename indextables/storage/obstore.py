@@ -333,4 +333,5 @@ def _attempt(make: Call[T]) -> T | BaseException:
 
 def _info(item: Mapping[str, Any]) -> ObjectInfo:
     modified = int(item["last_modified"].timestamp() * 1000)
-    return ObjectInfo(item["path"], int(item["size"]), modified)
+    etag = str(item.get("e_tag") or "").strip('"')
+    return ObjectInfo(item["path"], int(item["size"]), modified, etag)

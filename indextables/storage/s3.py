@@ -77,7 +77,9 @@ class S3Store(ObjectStore):
 
     async def _head(self, key: str) -> ObjectInfo:
         answer = await self._call("head_object", Key=key)
-        return ObjectInfo(key, int(answer["ContentLength"]), _millis(answer["LastModified"]))
+        return ObjectInfo(
+            key, int(answer["ContentLength"]), _millis(answer["LastModified"]), _etag(answer)
+        )
 
     async def _page(
         self, prefix: str, flat: bool, start_after: str | None, token: str | None
@@ -92,7 +94,9 @@ class S3Store(ObjectStore):
         answer = await self._call("list_objects_v2", **arguments)
         return Page(
             [
-                ObjectInfo(item["Key"], int(item["Size"]), _millis(item["LastModified"]))
+                ObjectInfo(
+                    item["Key"], int(item["Size"]), _millis(item["LastModified"]), _etag(item)
+                )
                 for item in answer.get("Contents", ())
             ],
             [item["Prefix"] for item in answer.get("CommonPrefixes", ())],
@@ -112,3 +116,7 @@ class S3Store(ObjectStore):
 
 def _millis(moment: Any) -> int:
     return int(moment.timestamp() * 1000)
+
+
+def _etag(item: dict[str, Any]) -> str:
+    return str(item.get("ETag") or "").strip('"')
