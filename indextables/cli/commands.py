@@ -185,6 +185,8 @@ def explain(
 @VERSION
 @COLUMNS
 @click.option("--fields", callback=listed, help="Columns to search where the query names none.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many rows.")
+@click.option("--literal", is_flag=True, help="Search for the text as it stands.")
 @click.pass_obj
 def search(
     obj: Context,
@@ -193,10 +195,13 @@ def search(
     at: int | None,
     columns: list[str] | None,
     fields: list[str] | None,
+    offset: int,
+    literal: bool,
 ) -> None:
     """The best rows for a search string, with their scores (10 unless --limit)."""
     limit = 10 if obj.limit is None else obj.limit
-    obj.emit_table(obj.table(path, at).search(query, columns, limit, fields=fields))
+    how: dict[str, Any] = {"fields": fields, "offset": offset, "literal": literal}
+    obj.emit_table(obj.table(path, at).search(query, columns, limit, **how))
 
 
 # -- verbs ---------------------------------------------------------------------------------------

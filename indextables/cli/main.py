@@ -4,22 +4,27 @@ Exit codes: 0 it worked; 1 an error, printed to standard error with its code; 2 
 option, malformed argument); 3 DOCTOR found damage; 130 interrupted. Everything runs in this
 process; no Spark is needed. ``--json`` prints machine-readable output everywhere.
 
-Errors, log lines and tracebacks leave as everything else does: what a terminal would obey in them
-is shown (``output``). An argument that is not UTF-8 is wrong usage: no table holds such a name.
+An error that is not one of ours is a sentence too, never a traceback unless one is asked for
+(``INDEXTABLES_TRACEBACK=1``). Errors, log lines and tracebacks leave as everything else does: what
+a terminal would obey in them is shown (``output``). An argument that is not UTF-8 is wrong usage:
+no table holds such a name.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
-from indextables.cli import commands, desk, searching  # noqa: F401
+from indextables.cli import commands, desk, searching, tailing  # noqa: F401
 from indextables.cli.app import EXIT_ERROR, EXIT_INTERRUPTED, cli
 from indextables.errors import IndexTablesError
 from indextables.printable import PrintableFormatter
+
+TRACEBACK = "INDEXTABLES_TRACEBACK"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,8 +44,8 @@ def main(argv: list[str] | None = None) -> None:
         code = EXIT_ERROR
     except (KeyboardInterrupt, BrokenPipeError):
         code = EXIT_INTERRUPTED
-    except Exception:
-        _tell_traceback()
+    except Exception as error:
+        _tell_unexpected(error)
         code = EXIT_ERROR
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -51,13 +56,21 @@ def _tell(text: str) -> None:
     say(text, stream=sys.stderr)
 
 
-def _tell_traceback() -> None:
-    """An unexpected error: everything that helps to find it, without terminal control codes."""
+def _tell_unexpected(error: Exception) -> None:
+    """An error that is not ours: what it was in a line; where, for those who ask."""
     import traceback
 
     from indextables.cli.output import show
 
-    show(traceback.format_exc().rstrip(), sys.stderr)
+    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
+        show(traceback.format_exc().rstrip(), sys.stderr)
+        return
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    _tell(
+        f"error: {IndexTablesError.code} something went wrong that should not have: {what}. "
+        f"Nothing that was not committed is in the table. {TRACEBACK}=1 shows where it happened; "
+        "please report that as a defect"
+    )
 
 
 def _usage(error: click.ClickException) -> str:

@@ -120,10 +120,12 @@ def test_unforeseen_errors_are_shown(path: str, monkeypatch: pytest.MonkeyPatch)
         raise OSError(f"no such thing: {EVIL}")
 
     monkeypatch.setattr("indextables.open", broken)
-    text = screen("count", path)
-    assert "Traceback" in text
-    assert "\\x1b[31m" in text
-    assert is_harmless(text)
+    for asked in ("0", "1"):
+        monkeypatch.setenv("INDEXTABLES_TRACEBACK", asked)
+        text = screen("count", path)
+        assert ("Traceback" in text) == (asked == "1")
+        assert "\\x1b[31m" in text
+        assert is_harmless(text)
 
 
 def test_log_lines_are_shown() -> None:
