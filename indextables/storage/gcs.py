@@ -2,8 +2,9 @@
 
 A conditional create is an upload with ``ifGenerationMatch=0``. Two traps of the client are
 avoided: its default class asks a gRPC service about every bucket first (the plain JSON client is
-used instead), and its one-request upload frames the data with a fixed multipart boundary, so data
-that holds this boundary goes through the resumable protocol.
+used instead), and its one-request upload frames the data with a fixed multipart boundary behind a
+bare line feed. Data that holds this boundary would be cut there, and a carriage return at the end
+of data would be taken for a part of the line break; both go through the resumable protocol.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class GcsStore(ObjectStore):
         return await self._media(key, {"Range": f"bytes={start}-{end - 1}"})
 
     async def _pipe(self, key: str, data: bytes, mode: str) -> None:
-        framing = {"chunksize": len(data)} if _BOUNDARY in data else {}
+        resumable = _BOUNDARY in data or data.endswith(b"\r")
+        framing = {"chunksize": len(data)} if resumable else {}
         await self._fs._pipe_file(f"{self.bucket}/{key}", data, mode=mode, **framing)
 
     async def _put(self, key: str, data: bytes) -> None:

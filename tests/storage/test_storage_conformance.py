@@ -274,6 +274,20 @@ def test_files_are_uploaded_whole(store: Store, tmp_path: Path, rng: random.Rand
     assert not store.exists("part/none")
 
 
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n", b"--", b"\n--==0==--", b"\x00", b" "])
+def test_bytes_at_the_ends_of_data_are_kept(store: Store, tmp_path: Path, end: bytes) -> None:
+    """Uploads are framed by some clients, and what looks like a frame is still data."""
+    data = end + b"middle" + end
+    source = tmp_path / "finished.split"
+    source.write_bytes(data)
+    store.put("put", data)
+    store.put_if_absent("created", data)
+    store.put_file("uploaded", str(source))
+    for path in ("put", "created", "uploaded"):
+        assert store.stat(path).size == len(data)
+        assert store.read(path) == data
+
+
 def test_local_paths_are_real_files_or_none(store: Store) -> None:
     store.put("x/y", b"content")
     path = store.local_path("x/y")
