@@ -99,3 +99,21 @@ def test_the_demo() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "DIFFERENT" not in done.stdout
+
+
+def test_the_walk_over_debian(capsys: pytest.CaptureFixture[str]) -> None:
+    """Skipped where apt has no index; a part of the packages is enough for every question."""
+    pytest.importorskip("duckdb")
+    walk = load("debian_packages")
+    if not walk.can_run():
+        pytest.skip("apt has no package index here")
+    assert walk.main(6000) == 0
+    assert capsys.readouterr().out.count("ok   ") == 10
+
+
+def test_the_paragraphs_of_an_index() -> None:
+    walk = load("debian_packages")
+    lines = ["Package: a\n", "Tag: x,\n", " y\n", "\n", "\n", "Package: b\n", "Size: 7\n"]
+    found = list(walk.parsed(lines))
+    assert found == [{"Package": "a", "Tag": "x,\ny"}, {"Package": "b", "Size": "7"}]
+    assert walk.row(found[1])["size"] == 7
