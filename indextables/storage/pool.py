@@ -128,6 +128,29 @@ def side_by_side(store: Store, *calls: Callable[[], Any]) -> list[Any]:
         _leave(others)
 
 
+def one_ahead(store: Store, make: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """``make`` of each item, the next one begun while the last is worked on.
+
+    Only where the store lets us wait. A thread of the pool makes one after the other: other threads
+    of the pool fill its waiting.
+    """
+    if not store.capabilities.remote or _state.is_inside:
+        yield from map(make, items)
+        return
+    coming: Future[R] | None = None
+    try:
+        for item in items:
+            this, coming = coming, _state.submit(make, item)
+            if this is not None:
+                yield this.result()
+        if coming is not None:
+            this, coming = coming, None
+            yield this.result()
+    finally:
+        if coming is not None:
+            _leave([coming])
+
+
 def in_order(
     run: Callable[[T], R],
     items: Iterable[T],

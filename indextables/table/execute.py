@@ -9,7 +9,8 @@ early: tasks that have not started never do. Nothing is capped otherwise.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -79,6 +80,30 @@ def open_scan(
     )
 
 
+def open_scans(
+    store: Store,
+    task: SplitTask,
+    schema: pa.Schema,
+    config: Config,
+    *,
+    beyond: bool = False,
+    splits: Iterable[SplitRef] | None = None,
+) -> Generator[SplitScan, None, None]:
+    """The splits of a task, each opened while the one before it is read.
+
+    Not where a limit may end the reading first: what is fetched then is fetched in vain.
+    """
+
+    def make(split: SplitRef) -> SplitScan:
+        return open_scan(store, task, split, schema, config, beyond=beyond)
+
+    chosen = task.splits if splits is None else splits
+    if task.limit is None:
+        yield from pool.one_ahead(store, make, chosen)
+    else:
+        yield from map(make, chosen)
+
+
 def _asks_words(predicate: Predicate) -> bool:
     return any(isinstance(leaf, TextMatch) for leaf in leaves(predicate))
 
@@ -106,24 +131,25 @@ def read_task(
     """The rows of one task."""
     left = task.limit
     columns = schema.names if task.columns is None else list(task.columns)
-    for split in task.splits:
-        if left is not None and left <= 0:
-            return
-        with placed(task.table_path):
-            scan = open_scan(store, task, split, schema, config, beyond=True)
+    if left is not None and left <= 0:
+        return
+    scans = open_scans(store, task, schema, config, beyond=True)
+    with placed(task.table_path), closing(scans):
+        for scan in scans:
             for batch in scan.batches(columns, left, batch_rows or config["read.batchRows"]):
                 left = None if left is None else left - batch.num_rows
                 yield batch
+            if left is not None and left <= 0:
+                return
 
 
 def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
     """How many rows of one task match."""
-    known = [task.predicate == TRUE and split.live_records >= 0 for split in task.splits]
+    known = [s for s in task.splits if task.predicate == TRUE and s.live_records >= 0]
+    asked = () if known == list(task.splits) else [s for s in task.splits if s not in known]
     with placed(task.table_path):
-        return sum(
-            s.live_records if is_known else open_scan(store, task, s, schema, config).count()
-            for s, is_known in zip(task.splits, known, strict=True)
-        )
+        scans = open_scans(store, task, schema, config, splits=asked)
+        return sum(s.live_records for s in known) + sum(scan.count() for scan in scans)
 
 
 def aggregate_task(
@@ -131,9 +157,7 @@ def aggregate_task(
 ) -> Partial:
     """The partial result of one task."""
     measured = any(metric.column is not None for metric in aggregation.metrics)
-    scans = (
-        open_scan(store, task, split, schema, config, beyond=measured) for split in task.splits
-    )
+    scans = open_scans(store, task, schema, config, beyond=measured)
     with placed(task.table_path):
         return aggregate_scans(scans, aggregation, config["read.batchRows"])
 
@@ -146,8 +170,7 @@ def scored_task(
     Where only the best are wanted, each split gives no more than its best.
     """
     columns = schema.names if task.columns is None else list(task.columns)
-    for split in task.splits:
-        scan = open_scan(store, task, split, schema, config, beyond=True)
+    for scan in open_scans(store, task, schema, config, beyond=True):
         relevance = relevant(scan, task.ranking)
         if task.ranking is not None and task.ranking.best is not None:
             rows = scan.matching_rows()

@@ -106,6 +106,52 @@ def test_side_by_side(far: Store) -> None:
         pool.side_by_side(far, lambda: 1, lambda: 1 // 0)
 
 
+def test_the_next_one_is_begun_while_the_last_is_worked_on(far: Store) -> None:
+    begun = [threading.Event() for _ in range(4)]
+
+    def make(item: int) -> int:
+        begun[item].set()
+        return item
+
+    made = pool.one_ahead(far, make, range(4))
+    for item in range(3):
+        assert next(made) == item
+        assert begun[item + 1].wait(20)
+        assert item == 2 or not begun[item + 2].is_set()
+    assert list(made) == [3]
+    assert list(pool.one_ahead(far, make, [])) == []
+
+
+def test_who_stops_reading_ahead_leaves_nothing_running(far: Store) -> None:
+    gauge = Gauge()
+    made = pool.one_ahead(far, gauge, range(9))
+    assert next(made) == 0
+    made.close()  # type: ignore[attr-defined]
+    assert (gauge.now, gauge.calls <= 2) == (0, True)
+
+
+def test_local_stores_and_threads_of_the_pool_make_one_after_the_other(far: Store) -> None:
+    seen: list[int] = []
+    near = MemoryStore("memory://pool")
+    made = pool.one_ahead(near, seen.append, range(9))
+    next(made)
+    assert seen == [0]
+
+    def inside(_: None) -> list[int]:
+        found: list[int] = []
+        next(pool.one_ahead(far, found.append, range(9)))
+        return found
+
+    assert pool.submit(inside, None).result(20) == [0]
+
+
+def test_an_error_of_the_next_one_comes_in_its_turn(far: Store) -> None:
+    made = pool.one_ahead(far, lambda item: 1 // item, [1, 0])
+    assert next(made) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(made)
+
+
 def test_latency_decides_for_remote_stores_and_cores_for_others(far: Store) -> None:
     assert pool.workers(far) == pool.DEFAULT_WORKERS
     assert pool.workers(far, 5) == 5

@@ -13,6 +13,7 @@ are read whole, brought a third more bytes for it, and a value that is nowhere a
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -25,8 +26,12 @@ from servers.counting_s3 import Remote, Report
 from servers.launch import Backend, start_counting
 
 import indextables
+from indextables.expr.predicate import TRUE
 from indextables.log.read import cache as log_cache
+from indextables.planner.tasks import SplitTask
 from indextables.splits.read.reader import forget_readers
+from indextables.splits.read.source import SplitRef
+from indextables.table import execute
 from indextables.xref.cache import shared_cache
 from indextables.xref.keymaps.catalog import OPEN
 
@@ -254,6 +259,29 @@ def test_a_query_stays_below_its_ceiling(world: World, shape: str) -> None:
 @pytest.mark.parametrize("shape", LARGE_SHAPES)
 def test_a_query_of_large_splits_stays_below_its_ceiling(large: World, shape: str) -> None:
     check(large, *LARGE_SHAPES[shape])
+
+
+def test_a_task_fetches_the_next_split_while_it_reads_this_one(world: World) -> None:
+    """As Spark's tasks do, which read splits in one thread; not where a limit may end it."""
+    log_cache.SHARED.invalidate()
+    forget_readers()
+    table = world.open()
+    whole = SplitTask(tuple(map(SplitRef.of, table.snapshot.files()[:3])), TRUE, columns=("n",))
+    for task, most in ((whole, 2), (replace(whole, limit=5000), 1)):
+        forget_readers()
+        world.remote.reset(delay_s=0)
+        read = execute.read_task(table.store, task, table.schema, table.config)
+        next(read)
+        deadline = time.monotonic() + 20
+        while len(splits_read(world)) < most and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(splits_read(world)) == most
+        assert sum(batch.num_rows for batch in read) > 0
+        assert len(splits_read(world)) == 3
+
+
+def splits_read(world: World) -> set[str]:
+    return {one.key for one in world.remote.report().served if one.key.endswith(".split")}
 
 
 def test_the_disk_cache_costs_no_request(world: World, tmp_path: Path) -> None:
