@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import SHARED
 from deltakit import CHECKPOINTS, DeltaBook, touch
 from stories import HandDelta, LibraryDelta, in_order
 
@@ -30,7 +29,7 @@ from indextables.sources.delta import open_delta
 from indextables.sources.delta_schema import bound, partition_value
 from indextables.sources.reading import live_batches, read_all
 
-LAKE = SHARED / "lake" / "delta"
+LAKE = Path(__file__).parents[3] / "shared" / "lake" / "delta"
 INSTANT = pa.timestamp("us", "UTC")
 EXACT = Decimal("12345678901234567890.12")
 

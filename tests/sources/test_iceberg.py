@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import SHARED
 from icebergkit import IcebergBook
 from stories import HandIceberg, LibraryIceberg, in_order
 from test_delta import check_snapshot
@@ -32,7 +31,7 @@ from indextables.sources.iceberg import open_iceberg
 from indextables.sources.iceberg_schema import bound, columns_of, partition_value
 from indextables.sources.reading import read_all
 
-LAKE = SHARED / "lake" / "iceberg" / "data" / "persistent"
+LAKE = Path(__file__).parents[3] / "shared" / "lake" / "iceberg" / "data" / "persistent"
 
 
 def shared(name: str) -> Any:
