@@ -34,7 +34,7 @@ from indextables.storage.client_options import CONNECT_TIMEOUT, OURS, RETRIES, T
 from indextables.storage.clients import shared_client
 from indextables.storage.machine import machine_error
 from indextables.storage.paths import is_temporary, safe_folder, safe_path
-from indextables.storage.ranges import check_length, check_range
+from indextables.storage.ranges import NEAR, TRIP, check_length, check_range
 from indextables.storage.redaction import is_clean, redact, secrets_of
 from indextables.storage.retry import RetryPolicy, tries, with_retries
 
@@ -62,8 +62,8 @@ class ObjectStore(Store):
     """A prefix of a bucket."""
 
     capabilities = Capabilities(remote=True, persistent=True, local_files=False)
-    coalesce_gap = 512 << 10
-    near_gap = 128 << 10
+    coalesce_gap = TRIP
+    near_gap = NEAR
     scheme: ClassVar[str]
     extra: ClassVar[str]
 

@@ -3,6 +3,17 @@
 Two ranges of a file are fetched together when the bytes between them are at most ``gap`` and the
 joint request stays within ``limit``. The answer of every asked range is then cut out of the joint
 one, so callers see exactly what they asked for, in their order, duplicates and overlaps included.
+
+How many bytes a request is worth is decided here, for all object stores, by what they cost in time:
+
+    bytes worth a cost of s seconds = s * LINE / (requests that share the line)
+
+A request beside others costs no waiting, only the work of sending it (``REQUEST_S``, two thirds
+of it in the client): ``NEAR`` bytes. A trip that has to be waited for costs the latency
+(``TRIP_S``), but the bytes that would save it come while ``AT_ONCE`` splits or more are read, and
+share the line with theirs: ``TRIP`` bytes. So ranges nearer than ``NEAR`` are one request, and up
+to ``TRIP`` bytes are read that may not be needed if that saves a trip: small splits whole, tables
+of hashes with their heads, cross-references in place of splits.
 """
 
 from __future__ import annotations
@@ -13,6 +24,20 @@ from dataclasses import dataclass, field
 from indextables.errors import CorruptFileError
 
 DEFAULT_LIMIT = 16 << 20
+LINE = 100 << 20
+"""Bytes a second of one connection to an object store."""
+REQUEST_S = 0.00125
+TRIP_S = 0.03
+AT_ONCE = 6
+
+
+def bytes_worth(seconds: float, at_once: int = 1) -> int:
+    """How many bytes arrive in that time, when so many requests share the line."""
+    return round(seconds * LINE / at_once)
+
+
+NEAR = bytes_worth(REQUEST_S)
+TRIP = bytes_worth(TRIP_S, AT_ONCE)
 
 
 @dataclass(slots=True)
