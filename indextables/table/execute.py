@@ -91,7 +91,7 @@ def open_scans(
 ) -> Generator[SplitScan, None, None]:
     """The splits of a task, each opened while the one before it is read.
 
-    Not where a limit may end the reading first: what is fetched then is fetched in vain.
+    Not where a limit may end the reading first: what is fetched then would not be needed.
     """
 
     def make(split: SplitRef) -> SplitScan:
