@@ -13,6 +13,10 @@ taken from it, and a listing that lacks its checkpoint is made again without it.
 The time of a version is the one that its commit carries, where the table keeps such times, and else
 the age of its file; ages that do not grow with the version are taken to.
 
+The newest state that was read of a table is kept. It holds for as long as the log lists the commit
+of its version as the same object; then what follows it is all that is read: one listing where
+nothing did.
+
 A log is cleaned while it is read: a file that was listed and is gone makes the reading start again.
 """
 
@@ -23,7 +27,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -35,6 +39,7 @@ from indextables.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from indextables.lru import LRU
 from indextables.sources.pages import decode
 from indextables.sources.roots import Roots
 from indextables.storage.base import ObjectInfo, Store
@@ -52,6 +57,9 @@ _STAMPED_SINCE = "delta.inCommitTimestampEnablementVersion"
 
 Action = dict[str, Any]
 FileKey = tuple[str, str]
+
+
+_kept: LRU[str, State] = LRU(most=8)
 
 
 @dataclass
@@ -76,6 +84,8 @@ class State:
     metadata: Action
     adds: dict[FileKey, Action]
     timestamp: int | None = None
+    commit: ObjectInfo | None = None
+    """The file of the version's commit, where the log holds it."""
 
 
 def list_log(store: Store, after: int | None = None) -> Listing:
@@ -120,7 +130,47 @@ def read_state(roots: Roots, version: int | None) -> State:
     raise AssertionError("unreachable")
 
 
+def _follow_up(roots: Roots) -> State | None:
+    """The newest state from the one that is kept; ``None`` where it does not lead there."""
+    store = roots.store
+    kept = _kept.get(store.identity)
+    if kept is None or kept.commit is None:
+        return None
+    listing = list_log(store, kept.version - 1)
+    newest = max(listing.commits, default=-1)
+    if listing.commits.get(kept.version) != kept.commit or newest < listing.newest:
+        return None
+    if any(v not in listing.commits for v in range(kept.version, newest + 1)):
+        return None
+    state = replace(kept, adds=dict(kept.adds))
+    _advance(roots, listing, state, newest)
+    return state
+
+
+def _advance(roots: Roots, listing: Listing, state: State, version: int) -> None:
+    """Apply the commits after a state, up to a version."""
+    paths = [listing.commits[v].path for v in range(state.version + 1, version + 1)]
+    for path, data in zip(paths, roots.store.read_many(paths, 16), strict=True):
+        actions = commit_actions(data, path)
+        state.timestamp = in_commit_time(actions[:1])
+        for action in actions:
+            _apply(state, action)
+    state.version, state.commit = version, listing.commits.get(version)
+    if state.timestamp is None and state.commit is not None:
+        state.timestamp = state.commit.modified_ms
+
+
 def _read_state(roots: Roots, version: int | None) -> State:
+    store = roots.store
+    state = _follow_up(roots) if version is None else None
+    if state is None:
+        state = _read_whole(roots, version)
+    if version is None:
+        _kept.put(store.identity, state)
+    return state
+
+
+def _read_whole(roots: Roots, version: int | None) -> State:
     store = roots.store
     hint = _hinted(store)
     usable = hint is not None and (version is None or version >= hint)
@@ -150,18 +200,11 @@ def replay(roots: Roots, listing: Listing, version: int) -> State:
             version=version,
             hint="Ask for a newer version",
         )
-    state = State(version, {}, {}, {})
+    state = State(base, {}, {}, {})
     if base >= 0:
         for action in _checkpoint_actions(roots, listing.checkpoints[base]):
             _apply(state, action)
-    paths = [listing.commits[v].path for v in range(base + 1, version + 1)]
-    for path, data in zip(paths, roots.store.read_many(paths, 16), strict=True):
-        actions = commit_actions(data, path)
-        state.timestamp = in_commit_time(actions[:1])
-        for action in actions:
-            _apply(state, action)
-    if state.timestamp is None and version in listing.commits:
-        state.timestamp = listing.commits[version].modified_ms
+    _advance(roots, listing, state, version)
     if not state.protocol or not state.metadata:
         raise CorruptFileError(
             "the Delta log has no protocol or no metadata", path=roots.location, version=version

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from indextables.errors import CorruptFileError, ProtocolError
+from indextables.lru import LRU
 from indextables.sources.base import Deletes, EqualityDelete
 from indextables.sources.roots import Roots
 from indextables.storage import pool
@@ -32,6 +33,9 @@ from indextables.storage.machine import refuse_to_judge
 DATA, POSITIONS, EQUALITY = range(3)
 _DELETED = 2
 _ADDED = 1
+_INHERITED = ("partition_spec_id", "sequence_number")
+_ENTRY_BYTES = 3000
+_KEPT_BYTES = 256 << 20
 Partition = tuple[int, tuple[Any, ...]]
 
 
@@ -48,6 +52,11 @@ class Entry(NamedTuple):
     @property
     def path(self) -> str:
         return str(self.file["file_path"])
+
+
+_kept: LRU[Any, list[Entry]] = LRU(
+    most_bytes=_KEPT_BYTES, size_of=lambda entries: _ENTRY_BYTES * (1 + len(entries))
+)
 
 
 class PositionDelete(NamedTuple):
@@ -84,7 +93,7 @@ def live_entries(roots: Roots, snapshot: Mapping[str, Any], version: int) -> Ite
     """The live data and delete files of a snapshot."""
     manifests = _manifests(roots, snapshot)
     count = pool.workers(roots.store)
-    for found in pool.in_order(lambda m: _manifest_entries(roots, m, version), manifests, count):
+    for found in pool.in_order(lambda m: _kept_entries(roots, m, version), manifests, count):
         yield from found
 
 
@@ -93,6 +102,13 @@ def _manifests(roots: Roots, snapshot: Mapping[str, Any]) -> list[Mapping[str, A
         return [{"manifest_path": path} for path in snapshot.get("manifests") or ()]
     found, _, _ = read_avro(roots, snapshot["manifest-list"])
     return found
+
+
+def _kept_entries(roots: Roots, manifest: Mapping[str, Any], version: int) -> list[Entry]:
+    """The entries of a manifest, which never changes: it is read once."""
+    told = tuple(manifest.get(name) for name in ("manifest_path", "manifest_length", *_INHERITED))
+    key = (roots.location, tuple(sorted(roots.relocate.items())), told, version)
+    return _kept.load(key, lambda: _manifest_entries(roots, manifest, version))
 
 
 def _manifest_entries(roots: Roots, manifest: Mapping[str, Any], version: int) -> list[Entry]:

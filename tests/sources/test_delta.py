@@ -24,6 +24,7 @@ from indextables.errors import (
     UnsafePathError,
     VersionNotFoundError,
 )
+from indextables.sources import delta_log
 from indextables.sources.base import SourceSnapshot
 from indextables.sources.delta import open_delta
 from indextables.sources.delta_schema import bound, partition_value
@@ -41,6 +42,8 @@ def shared(name: str) -> str:
 
 
 def rows_of(location: Any, **asked: Any) -> list[dict[str, Any]]:
+    """The rows of a table that is read as if for the first time."""
+    delta_log._kept.clear()
     rows: list[dict[str, Any]] = read_all(open_delta(str(location)).snapshot(**asked)).to_pylist()
     return rows
 
@@ -124,6 +127,12 @@ def check_hand_story(folder: Path, rng: Random, mode: str, steps: int) -> Counte
         seen[story.step()] += 1
         snapshot = open_delta(story.location).snapshot()
         assert snapshot.version == story.book.version
+        delta_log._kept.clear()
+        fresh = open_delta(story.location).snapshot()
+        assert [*fresh.files()] == [*snapshot.files()], (
+            "from the kept state, and from the log alone"
+        )
+        assert (fresh.columns, fresh.timestamp) == (snapshot.columns, snapshot.timestamp)
         want = in_order(story.rows())
         assert in_order(read_all(snapshot).to_pylist()) == want, seen
         check_snapshot(snapshot)
