@@ -203,11 +203,12 @@ def _walked(blobs: Sequence[bytes]) -> tuple[int, list[bytes]]:
         while at < len(blob):
             start = at
             header, at = thrift.read_struct(blob, at, _HEADER)
-            size = header.get(3, -1)
+            size, about = header.get(3), header.get(5) or header.get(8) or {}
+            values = about.get(1, 0) if isinstance(about, dict) else None
+            if not isinstance(size, int) or not isinstance(values, int) or min(size, values) < 0:
+                raise CorruptFileError("the header of a page of Parquet does not parse")
             at += size
-            about = header.get(5) or header.get(8) or {}
-            values = about.get(1, 0)
-            if size < 0 or at > len(blob) or values < 0 or not (about or 7 in header):
+            if at > len(blob) or not (about or 7 in header):
                 raise CorruptFileError("a page of Parquet is not where its index says")
             count += values
             if values or not about:
