@@ -19,6 +19,7 @@ from indextables.verbs.grammar import slots
 
 GROUPS = {
     "cache": "Caches of this machine.",
+    "companion": "Indexes over Delta, Iceberg and Parquet tables of others.",
     "column": "Columns of a table: add, rename, drop, widen.",
     "index": "Column indexes: value to row numbers.",
     "properties": "Properties of a table, and its protocol.",
@@ -45,13 +46,31 @@ def listed(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     return None if value is None else [part.strip() for part in value.split(",")]
 
 
-TYPES: dict[str, Any] = {"int": int, "hours": int, "size": Size()}
+def paired(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str] | None:
+    """``a=b,c=d``."""
+    if value is None:
+        return None
+    parts = [part.partition("=") for part in value.split(",")]
+    if not all(mark for _, mark, _ in parts):
+        raise click.BadParameter("write a=b,c=d", ctx, param)
+    return {key.strip(): text.strip() for key, _, text in parts}
+
+
+TYPES: dict[str, Any] = {"int": int, "hours": int, "seconds": int, "size": Size()}
 MANY = {
     "names": "NAME...",
     "pairs": "KEY=VALUE...",
     "assignments": "COLUMN=EXPRESSION...",
 }
-METAVARS = {"predicate": "PREDICATE", "names": "NAME,...", "size": "SIZE", "place": "TARGET"}
+METAVARS = {
+    "source": "SOURCE",
+    "predicate": "PREDICATE",
+    "names": "NAME,...",
+    "pairs": "KEY=VALUE,...",
+    "modes": "COLUMN=MODE,...",
+    "size": "SIZE",
+    "place": "TARGET",
+}
 
 
 def run(obj: Context, verb: Verb[Any], path: str | None = None) -> Any:
@@ -109,9 +128,13 @@ def _option(field: Field[Any], kind: str) -> click.Option:
         both = f"{name}/--no-{name[2:]}" if field.default else name
         return click.Option([both, field.name], is_flag=True, default=field.default, help=doc)
     kinds = click.Choice(kind.split("|")) if "|" in kind else TYPES.get(kind)
-    as_list: Callable[..., Any] | None = listed if kind == "names" else None
+    several: dict[str, Callable[..., Any]] = {"names": listed, "pairs": paired, "modes": paired}
     return click.Option(
-        [name, field.name], type=kinds, help=doc, callback=as_list, metavar=METAVARS.get(kind)
+        [name, field.name],
+        type=kinds,
+        help=doc,
+        callback=several.get(kind),
+        metavar=METAVARS.get(kind),
     )
 
 

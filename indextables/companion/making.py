@@ -6,9 +6,11 @@ and one that asks for something else is refused, since splits that exist would n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import pyarrow as pa
 
 from indextables.companion.columns import readable, table_schema
 from indextables.companion.facts import CompanionFacts, is_companion
@@ -21,36 +23,55 @@ from indextables.log.log import TransactionLog, new_metadata
 from indextables.log.read.snapshot import TABLE_MAPPING
 from indextables.mapping import DocMapping, IndexingOptions
 from indextables.naming import stored_mapping
-from indextables.sources.base import SourceSnapshot
+from indextables.sources.base import SourceSnapshot, SourceTable
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a companion is made of."""
+
+    source: str = ""
+    format: str | None = None
+    roots: Mapping[str, str] = field(default_factory=dict)
+    indexing: IndexingOptions = field(default_factory=IndexingOptions)
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+    version: int | None = None
+    """The version of the source to index; the newest without."""
+    target_bytes: int | None = None
+
+    @property
+    def facts(self) -> CompanionFacts:
+        return CompanionFacts(self.format or "", self.source, roots=self.roots)
+
+    def opened(self, config: Config, own: Mapping[str, Any]) -> SourceTable:
+        """The source; ``own`` are the options of the companion."""
+        return open_source(self.facts, source_options(config, own))
 
 
 def make(
-    source: str,
     at: str,
+    asked: Asked,
     *,
-    format: str | None = None,
-    roots: Mapping[str, str] | None = None,
-    indexing: IndexingOptions,
-    columns: Iterable[str] | None = None,
-    exclude: Iterable[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     config: Config | None = None,
     run: Runner | None = None,
 ) -> tuple[TransactionLog, SyncResult]:
     """Make the companion at ``at`` if there is none, and bring it up to its source."""
     settings = config or Config()
-    given = source_options(settings, storage_options or {})
-    asked = CompanionFacts(format or "", source, roots=roots or {})
-    table = open_source(asked, given)
-    facts = replace(asked, format=table.format, location=table.location)
     log = _opened(at, storage_options, settings)
+    if log is not None:
+        log.writable_snapshot()
+    table = asked.opened(settings, storage_options or {})
+    facts = replace(asked.facts, format=table.format, location=table.location)
+    snapshot = None if log is not None and asked.version is None else table.snapshot(asked.version)
     if log is None:
-        wanted = None if columns is None else list(columns)
-        metadata = _first(facts, table.snapshot(), indexing, wanted, list(exclude))
+        assert snapshot is not None
+        metadata = _first(facts, snapshot, asked)
         log = TransactionLog.begin(at, metadata, storage_options=storage_options, config=settings)
     else:
         _check_same(log, facts)
-    return log, sync(log, run=run)
+    return log, sync(log, source=snapshot, run=run, target_bytes=asked.target_bytes)
 
 
 def _opened(
@@ -77,16 +98,10 @@ def _check_same(log: TransactionLog, facts: CompanionFacts) -> None:
         )
 
 
-def _first(
-    facts: CompanionFacts,
-    source: SourceSnapshot,
-    indexing: IndexingOptions,
-    columns: list[str] | None,
-    exclude: list[str],
-) -> Metadata:
+def _first(facts: CompanionFacts, source: SourceSnapshot, asked: Asked) -> Metadata:
     """The metadata of a new companion."""
     kept, others = readable(source.columns)
-    refused = {n: why for n, why in others.items() if n.lower() not in _lower(exclude)}
+    refused = {n: why for n, why in others.items() if n.lower() not in _lower(asked.exclude)}
     if refused:
         name, why = next(iter(refused.items()))
         raise SchemaMismatchError(
@@ -95,19 +110,18 @@ def _first(
             hint=f"Leave it out: exclude=['{name}']",
         )
     schema = table_schema(kept)
-    mapping = DocMapping.for_schema(schema, options=_indexing(indexing, schema, columns, exclude))
+    mapping = DocMapping.for_schema(schema, options=_indexing(asked, schema))
     stored = stored_mapping(mapping, schema)
     configuration = {**facts.configuration(), TABLE_MAPPING: stored.to_json()}
     return new_metadata(schema, (), configuration, None, None)
 
 
-def _indexing(
-    given: IndexingOptions, schema: Any, columns: list[str] | None, exclude: list[str]
-) -> IndexingOptions:
-    left = _lower(exclude)
-    if columns is not None:
-        asked = {*_lower(columns), *_lower(given.named_columns())}
-        left |= {n.lower() for n in schema.names} - asked
+def _indexing(asked: Asked, schema: pa.Schema) -> IndexingOptions:
+    given = asked.indexing
+    left = _lower(asked.exclude)
+    if asked.columns is not None:
+        kept = {*_lower(asked.columns), *_lower(given.named_columns())}
+        left |= {n.lower() for n in schema.names} - kept
     named = tuple(n for n in schema.names if n.lower() in left)
     return replace(given, unindexed=tuple(dict.fromkeys((*given.unindexed, *named))))
 

@@ -29,9 +29,17 @@ from indextables.mapping import DocMapping
 from indextables.naming import stored_schema
 from indextables.sources.base import SourceColumn, SourceFile, SourceSnapshot
 from indextables.sources.reading import EqualityTest
+from indextables.sources.rows import ParquetRows
 
 KEPT_BYTES = 64 << 20
 Rows = NDArray[np.uint32]
+
+
+def without_files(snapshot: SourceSnapshot) -> SourceSnapshot:
+    """The snapshot for those who know which files they read: it travels with every task."""
+    given: Any = snapshot
+    found: SourceSnapshot = replace(given, _files=()) if hasattr(given, "_files") else snapshot
+    return found
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,9 @@ class FileOrigin:
             return self
         return replace(self, files=self.names or self.files, ignores_deletes=True)
 
-    def bare(self, mapping: str | None) -> FileOrigin:
+    def bare(self) -> FileOrigin:
         """The same rows without their split, which is missing or damaged."""
-        return replace(self, is_bare=True, mapping=mapping)
+        return replace(self, is_bare=True)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -121,23 +129,20 @@ class FileOrigin:
         """The numbers of the rows that are gone, ascending."""
         if not self.has_deletes:
             return None
-        found = _kept.load(self.key, lambda: self._deleted(reader))
+        found = _kept.load(self.key, self._deleted)
         return found if len(found) else None
 
-    def _deleted(self, reader: Any) -> Rows:
-        rows = reader.rows
+    def _deleted(self) -> Rows:
         starts = np.concatenate([[0], np.cumsum(np.asarray(self._counts(), np.int64))])
         parts = [
-            self._deleted_of(file, int(first), int(last), rows)
+            self._deleted_of(file, int(first), int(last))
             for file, first, last in zip(self.files, starts[:-1], starts[1:], strict=True)
         ]
         found = np.concatenate([np.empty(0, np.uint32), *parts]).astype(np.uint32)
         found.flags.writeable = False
         return found
 
-    def _deleted_of(
-        self, file: SourceFile | None, first: int, last: int, rows: Any
-    ) -> NDArray[np.int64]:
+    def _deleted_of(self, file: SourceFile | None, first: int, last: int) -> NDArray[np.int64]:
         if file is None:
             return np.arange(first, last, dtype=np.int64)
         gone = [np.empty(0, np.int64)]
@@ -147,7 +152,7 @@ class FileOrigin:
                 gone.append(self._checked(named, last - first, file))
         for delete in file.deletes.equality:
             test = EqualityTest(self.snapshot, delete)
-            gone.append(_equal_rows(rows, test, (first, last)))
+            gone.append(_equal_rows(self.snapshot.rows(file), test))
         return np.unique(np.concatenate(gone)) + first
 
     def _checked(self, named: Any, rows: int, file: SourceFile) -> NDArray[np.int64]:
@@ -159,10 +164,13 @@ class FileOrigin:
         return found
 
 
-def _equal_rows(rows: Any, test: EqualityTest, row_range: tuple[int, int]) -> NDArray[np.int64]:
-    """Positions of the rows of a file that an equality delete takes away."""
+def _equal_rows(rows: ParquetRows, test: EqualityTest) -> NDArray[np.int64]:
+    """Positions of the rows of a file that an equality delete takes away.
+
+    The delete may name columns that the table does not have any more; the file knows them.
+    """
     found, at = [np.empty(0, np.int64)], 0
-    for batch in rows.scan(list(test.columns), 1 << 17, row_range):
+    for batch in rows.scan(list(test.columns), 1 << 17):
         found.append(np.flatnonzero(test.matches(batch)) + at)
         at += batch.num_rows
     return np.concatenate(found)

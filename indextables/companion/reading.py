@@ -32,7 +32,7 @@ from indextables.companion.columns import fits, readable, table_schema
 from indextables.companion.facts import CompanionFacts, is_companion, mapping_text, split_schema
 from indextables.companion.files import IndexedFile, Key, files_of
 from indextables.companion.opening import open_source, source_options
-from indextables.companion.origin import FileOrigin
+from indextables.companion.origin import FileOrigin, without_files
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.log.actions import Action, AddFile, RemoveFile
 from indextables.log.log import TransactionLog
@@ -111,6 +111,7 @@ class _View:
     def __init__(self, raw: Snapshot, source: SourceSnapshot) -> None:
         self._raw = raw
         self._source = source
+        self._slim = without_files(source)
         self._configuration = raw.metadata.configuration
         self._columns, _ = readable(source.columns)
         self._mapping = mapping_text(self._configuration)
@@ -191,7 +192,7 @@ class _View:
             for f, held in zip(listed, files, strict=True)
         )
         return FileOrigin(
-            self._source,
+            self._slim,
             tuple(self._columns),
             tuple(files),
             None if counts is None else tuple(counts),
@@ -208,7 +209,7 @@ class _View:
     def _bare(self, file: SourceFile) -> AddFile:
         counts = None if file.rows is None else (file.rows,)
         origin = FileOrigin(
-            self._source, tuple(self._columns), (file,), counts, is_bare=True, mapping=self._mapping
+            self._slim, tuple(self._columns), (file,), counts, is_bare=True, mapping=self._mapping
         )
         path = f"{file.path}#{file.token}" if file.path in self._origins else file.path
         self._origins[path] = origin

@@ -31,9 +31,11 @@ from indextables.companion.facts import (
     with_schema,
 )
 from indextables.companion.files import IndexedFile, Key, files_of
+from indextables.companion.origin import without_files
 from indextables.companion.reading import source_of
 from indextables.errors import CorruptFileError, IndexTablesError
 from indextables.log.actions import Action, AddFile, Metadata
+from indextables.log.commit.gate import mutates
 from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
@@ -118,8 +120,13 @@ def _listed(add: AddFile) -> list[IndexedFile] | None:
         return None
 
 
+@mutates("SYNC COMPANION")
 def sync(
-    log: TransactionLog, *, source: SourceSnapshot | None = None, run: Runner | None = None
+    log: TransactionLog,
+    *,
+    source: SourceSnapshot | None = None,
+    run: Runner | None = None,
+    target_bytes: int | None = None,
 ) -> SyncResult:
     """Index what is missing and drop what is gone."""
     start = time.monotonic()
@@ -127,7 +134,7 @@ def sync(
     result = SyncResult(plan.source.version)
     _drop(log, plan, result)
     _describe(log, plan)
-    jobs = list(_jobs(log, plan))
+    jobs = list(_jobs(log, plan, target_bytes))
     with progress(f"index {plan.source.location}", sum(len(j.files) for j in jobs)) as bar:
         for built in (run or in_threads)(jobs):
             _commit(log, plan, built, result)
@@ -145,13 +152,14 @@ def in_threads(jobs: Sequence[Job]) -> Iterator[Built]:
 # -- jobs -----------------------------------------------------------------------------------------
 
 
-def _jobs(log: TransactionLog, plan: SyncPlan) -> Iterator[Job]:
+def _jobs(log: TransactionLog, plan: SyncPlan, target_bytes: int | None) -> Iterator[Job]:
     schema = stored_schema(table_schema(plan.columns))
     mapping = _mapping(plan)
     indexes = {c: d.id for c, d in plan.raw.indexes.definitions.items() if c in schema.names}
-    for files in grouped(plan.missing, parallelism()):
+    source = without_files(plan.source)
+    for files in grouped(plan.missing, parallelism(), target_bytes):
         yield Job(
-            plan.source,
+            source,
             files,
             schema,
             mapping,
@@ -176,11 +184,14 @@ def _mapping(plan: SyncPlan) -> str:
     return DocMapping(tuple(known.get(f.name) or f for f in fresh.fields)).to_json()
 
 
-def grouped(files: Iterable[SourceFile], at_once: int) -> Iterator[tuple[SourceFile, ...]]:
+def grouped(
+    files: Iterable[SourceFile], at_once: int, target_bytes: int | None = None
+) -> Iterator[tuple[SourceFile, ...]]:
     """Files that become a split together: of one partition first, neighbours in the listing."""
     ordered = sorted(files, key=lambda f: repr(sorted(f.partition.items())))
     total = sum(f.size for f in ordered)
     target = max(LEAST_BYTES, min(TARGET_BYTES, -(-total // max(1, at_once))))
+    target = target if target_bytes is None else target_bytes
     group: list[SourceFile] = []
     size = rows = 0
     for file in ordered:

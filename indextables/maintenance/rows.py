@@ -242,3 +242,39 @@ class Finding(Row):
     path: str | None
     detail: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class CompanionResult(Row):
+    """BUILD INDEXTABLES COMPANION, SYNC INDEXTABLES COMPANION."""
+
+    table_path: str
+    source_path: str
+    status: str
+    source_version: int | None
+    splits_created: Int32
+    splits_invalidated: Int32
+    parquet_files_indexed: Int32
+    parquet_bytes_downloaded: int
+    split_bytes_uploaded: int
+    duration_ms: int
+    message: str
+
+
+@dataclass(frozen=True)
+class CompanionRow(Row):
+    """DESCRIBE INDEXTABLES COMPANION."""
+
+    table_path: str
+    source_path: str
+    source_format: str
+    source_version: int
+    synced_version: int | None
+    files: int
+    covered_files: int
+    uncovered_files: int
+    files_with_deletes: int
+    gone_files: int
+    splits: int
+    index_bytes: int
+    message: str

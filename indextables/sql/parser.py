@@ -24,6 +24,7 @@ from indextables.verbs.grammar import RAW, Choice, Flag, Node, Slot, Word, compi
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SHARED = ("TABLE", "FROM", "INDEX", "HISTORY", "PARTITIONS")
 _DAYS = ("DAYS", "DAY", "HOURS", "HOUR")
+_SECONDS = ("SECONDS", "SECOND", "MINUTES", "MINUTE")
 
 Taken = dict[str, Any]
 Step = tuple[int, Taken]
@@ -244,7 +245,14 @@ class _Match:
             return None
         return None if found is None else (TableName(parts=found[0]), found[1])
 
-    read_place, read_path = read_string, read_table
+    read_place, read_source, read_path = read_string, read_string, read_table
+
+    def read_seconds(self, at: int) -> tuple[int, int] | None:
+        amount = self.read_int(at)
+        if amount is None or not self._is_one(at + 1, _SECONDS):
+            return None
+        minutes = self.tokens[at + 1].upper.startswith("MINUTE")
+        return amount[0] * (60 if minutes else 1), at + 2
 
     def read_log(self, at: int) -> tuple[TableName, int] | None:
         found = self.read_string(at)
@@ -281,9 +289,14 @@ class _Match:
         found = self._listed(at, self._pair)
         return None if found is None else (dict(found[0]), found[1])
 
-    def _pair(self, at: int) -> tuple[tuple[str, str], int] | None:
+    def read_modes(self, at: int) -> tuple[dict[str, str], int] | None:
+        """``('a': 'text', 'b': 'ip')``."""
+        found = self._listed(at, lambda place: self._pair(place, ":"))
+        return None if found is None else (dict(found[0]), found[1])
+
+    def _pair(self, at: int, mark: str = "=") -> tuple[tuple[str, str], int] | None:
         key = self.column(at)
-        if key is None or not self._mark(key[1], "="):
+        if key is None or not self._mark(key[1], mark):
             return None
         value = self.tokens[key[1] + 1]
         if value.kind in ("mark", "end", "marker"):

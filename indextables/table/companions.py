@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from indextables.companion.making import make
+from indextables.companion.commands import on_spark
+from indextables.companion.making import Asked, make
 from indextables.companion.opening import SOURCE_OPTIONS
 from indextables.companion.reading import read_snapshot
 from indextables.config import Config
@@ -30,15 +31,13 @@ def index_source(
     """Make or sync the companion at ``at``; the companion as it is then."""
     reach = {SOURCE_OPTIONS + key: value for key, value in (source_options or {}).items()}
     config = Config.of({**(options or {}), **reach})
-    log, _ = make(
+    asked = Asked(
         source,
-        at,
-        format=format,
-        roots=roots,
-        indexing=indexing_options(config, **indexing),
-        columns=columns,
-        exclude=exclude,
-        storage_options=storage_options,
-        config=config,
+        format,
+        roots or {},
+        indexing_options(config, **indexing),
+        None if columns is None else list(columns),
+        tuple(exclude),
     )
+    log, _ = make(at, asked, storage_options=storage_options, config=config, run=on_spark(spark))
     return Table(log, read_snapshot(log))

@@ -8,10 +8,12 @@ early: tasks that have not started never do. Nothing is capped otherwise.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -27,12 +29,12 @@ from indextables.splits.format.keysets import BLOCK_ROWS
 from indextables.splits.lookup.colindex.asking import ColumnIndexes
 from indextables.splits.read.access import SplitScan
 from indextables.splits.read.aggregate import aggregate_scans
-from indextables.splits.read.partials import Aggregation, Partial
+from indextables.splits.read.partials import Aggregation, Partial, merge
 from indextables.splits.read.ranking import relevant
-from indextables.splits.read.reader import SplitReader
 from indextables.splits.read.source import SplitRef
 from indextables.storage import pool
 from indextables.storage.base import Store
+from indextables.table.damaged import open_sound, soundly
 
 if TYPE_CHECKING:
     from indextables.table.table import Table
@@ -67,7 +69,7 @@ def open_scan(
     less than another trip.
     """
     whole = task.whole or beyond or _asks_words(task.predicate)
-    reader = SplitReader.open(store, split, config=config, whole=whole)
+    reader = open_sound(store, split, config, whole=whole)
     block = task.row_blocks.get(split.path)
     return SplitScan(
         reader,
@@ -136,11 +138,20 @@ def read_task(
     scans = open_scans(store, task, schema, config, beyond=True)
     with placed(task.table_path), closing(scans):
         for scan in scans:
-            for batch in scan.batches(columns, left, batch_rows or config["read.batchRows"]):
+            most = partial(_begun, columns, left, batch_rows or config["read.batchRows"])
+            for batch in soundly(scan, most):
                 left = None if left is None else left - batch.num_rows
                 yield batch
             if left is not None and left <= 0:
                 return
+
+
+def _begun(
+    columns: Sequence[str], limit: int | None, batch_rows: int, scan: SplitScan
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a split; the first is made at once, which is when its index is read."""
+    batches = scan.batches(columns, limit, batch_rows)
+    return itertools.chain(list(itertools.islice(batches, 1)), batches)
 
 
 def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config) -> int:
@@ -149,7 +160,9 @@ def count_task(store: Store, task: SplitTask, schema: pa.Schema, config: Config)
     asked = () if known == list(task.splits) else [s for s in task.splits if s not in known]
     with placed(task.table_path):
         scans = open_scans(store, task, schema, config, splits=asked)
-        return sum(s.live_records for s in known) + sum(scan.count() for scan in scans)
+        return sum(s.live_records for s in known) + sum(
+            soundly(scan, SplitScan.count) for scan in scans
+        )
 
 
 def aggregate_task(
@@ -158,8 +171,16 @@ def aggregate_task(
     """The partial result of one task."""
     measured = any(metric.column is not None for metric in aggregation.metrics)
     scans = open_scans(store, task, schema, config, beyond=measured)
+    rows = config["read.batchRows"]
     with placed(task.table_path):
-        return aggregate_scans(scans, aggregation, config["read.batchRows"])
+        if not any(split.origin for split in task.splits):
+            return aggregate_scans(scans, aggregation, rows)
+        one = partial(_aggregated, aggregation, rows)
+        return merge([soundly(scan, one) for scan in scans])
+
+
+def _aggregated(aggregation: Aggregation, rows: int, scan: SplitScan) -> Partial:
+    return aggregate_scans([scan], aggregation, rows)
 
 
 def scored_task(

@@ -12,6 +12,7 @@ from indextables.verbs import (
     Target,
     caches,
     columns,
+    companions,
     indexes,
     invoke,
     logs,
@@ -78,6 +79,10 @@ class Verbs:
     environment = method(looking.DescribeEnvironment)
     storage_stats = method(looking.DescribeStorageStats)
     doctor = method(looking.Doctor)
+
+    build_companion = method(companions.BuildCompanion)
+    sync = method(companions.SyncCompanion)
+    describe_companion = method(companions.DescribeCompanion)
 
     disk_cache = method(caches.DescribeDiskCache)
     invalidate_cache = method(caches.InvalidateCache)

@@ -6,10 +6,10 @@ derived from the classes in ``REGISTRY``.
 
 from __future__ import annotations
 
-from indextables.verbs import caches, columns, indexes, logs, looking, splits
+from indextables.verbs import caches, columns, companions, indexes, logs, looking, splits
 from indextables.verbs.base import REGISTRY, Target, Verb, as_table, first_words, invoke, method
 
 __all__ = [
-    "REGISTRY", "Target", "Verb", "as_table", "caches", "columns", "first_words", "indexes",
-    "invoke", "logs", "looking", "method", "splits",
+    "REGISTRY", "Target", "Verb", "as_table", "caches", "columns", "companions", "first_words",
+    "indexes", "invoke", "logs", "looking", "method", "splits",
 ]  # fmt: skip

@@ -1,12 +1,13 @@
 """The grammar of a verb: one line of text, compiled into nodes.
 
 ``WORD`` must stand there, ``[ ... ]`` may be left out, ``( a | b )`` chooses and ``{name:kind}`` is
-a parameter: ``int``, ``string``, ``size``, ``hours``, ``predicate``, ``type``, ``name``, ``names``,
-``pairs``, ``assignments`` (``a = expression, ...``), ``purge`` (the word, in brackets or not) or
-words in lower case to choose from (``fuse8|fuse16``). A kind in capitals (``{dry_run:DRY RUN}``)
-is words that set a flag. ``{-:name}`` is read and forgotten. ``{table}`` is the table, a path in
-quotes or a name; ``{table:path}`` says that Spark has the same words, so that only a path makes the
-statement ours; ``{table:log}`` is the folder of a log.
+a parameter: ``int``, ``string``, ``size``, ``hours``, ``seconds``, ``predicate``, ``type``,
+``name``, ``names``, ``pairs``, ``modes`` (``('a': 'text', ...)``), ``source`` (where another table
+is), ``assignments`` (``a = expression, ...``), ``purge`` (the word, in brackets or not) or words in
+lower case to choose from (``fuse8|fuse16``). A kind in capitals (``{dry_run:DRY RUN}``) is words
+that set a flag. ``{-:name}`` is read and forgotten. ``{table}`` is the table, a path in quotes or a
+name; ``{table:path}`` says that Spark has the same words, so that only a path makes the statement
+ours; ``{table:log}`` is the folder of a log.
 
 A predicate or a type is raw text up to the words of a clause that may follow, so each knows those.
 ``INDEXTABLES`` may also be spelled ``TANTIVY4SPARK``.
@@ -93,6 +94,7 @@ def shown(line: str) -> str:
     names = {
         "int": "n", "string": "'text'", "size": "1G", "hours": "n DAYS|HOURS", "predicate": "p",
         "name": "name", "type": "type", "pairs": "('key' = 'value', ...)", "table": "t",
+        "modes": "('column': 'mode', ...)", "source": "'source'", "seconds": "n SECONDS|MINUTES",
         "assignments": "column = expression, ...", "purge": "(PURGE)",
         "path": "'path'", "log": "'a/_transaction_log'", "place": "'b/_transaction_log'",
     }  # fmt: skip

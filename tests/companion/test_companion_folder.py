@@ -19,6 +19,7 @@ from indextables.errors import (
 )
 from indextables.log.log import TransactionLog
 from indextables.planner import Planner
+from indextables.splits.read.reader import forget_readers
 
 WORDS = ["alpha", "beta", "gamma", "disk", "full", "error", "timeout", "retry"]
 FILTERS = [
@@ -177,3 +178,39 @@ def test_options_of_the_source(folder: Path, tmp_path: Path) -> None:
     assert plain.count("day = '2026-01-31'") == table.count("day = '2026-01-31'") == 800
     given = {f"companion.source.{key}": value for key, value in types.items()}
     assert indextables.open(at, options=given).schema.field("day").type == pa.string()
+
+
+def split_of(at: str) -> Path:
+    (name,) = (name for name in os.listdir(at) if name.endswith(".split"))
+    return Path(at) / name
+
+
+def asked(at: str) -> tuple[Any, ...]:
+    forget_readers()
+    table = indextables.open(at)
+    return (
+        table.to_arrow(where="host = 'web-3'").num_rows,
+        table.count("id < '8'"),
+        table.count("message TEXTSEARCH 'disk AND full'"),
+        sorted(map(repr, table.aggregate({"rows": "count"}, group_by=["host"]).to_pylist())),
+    )
+
+
+def test_a_split_that_is_gone_or_damaged_costs_time_only(
+    folder: Path, tmp_path: Path, rng: random.Random
+) -> None:
+    at = str(tmp_path / "index")
+    indextables.index(folder, at, text=["message"])
+    before = asked(at)
+    split = split_of(at)
+    sound = split.read_bytes()
+    for _ in range(40):
+        hurt = bytearray(sound)
+        place = rng.randrange(len(hurt))
+        hurt[place : place + 64] = bytes(b ^ 0x5A for b in hurt[place : place + 64])
+        split.write_bytes(bytes(hurt))
+        assert asked(at) == before, place
+    split.write_bytes(sound[: len(sound) // 2])
+    assert asked(at) == before
+    split.unlink()
+    assert asked(at) == before

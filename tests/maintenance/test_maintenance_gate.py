@@ -116,6 +116,8 @@ def harmless(path: Path, call: Callable[[TransactionLog], object]) -> None:
 CHANGING_VERBS: dict[str, tuple[Any, ...]] = {
     "build_xref": (),
     "define_index": ("text",),
+    "build_companion": ("parquet", "source"),
+    "sync": (),
     "index_splits": (),
     "index_blocks": (),
     "create_index": ("text",),
@@ -145,6 +147,7 @@ CHANGING_VERBS: dict[str, tuple[Any, ...]] = {
     "unset_properties": (["a"],),
 }
 READING_VERBS: dict[str, tuple[Any, ...]] = {
+    "describe_companion": (),
     "xrefs": (),
     "xref_search": ("id = 1",),
     "xref_coverage": (),
@@ -352,6 +355,8 @@ SQL: dict[str, str] = {
     "DropIndex": "DROP INDEX ON '{t}' (id)",
     "Reindex": "REINDEX '{t}'",
     "IndexSplits": "INDEX SPLITS FOR '{t}'",
+    "BuildCompanion": "BUILD INDEXTABLES COMPANION FOR PARQUET 'source' AT LOCATION '{t}'",
+    "SyncCompanion": "SYNC INDEXTABLES COMPANION '{t}'",
 }
 
 

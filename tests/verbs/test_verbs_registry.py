@@ -19,6 +19,7 @@ from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -30,7 +31,7 @@ from indextables.maintenance.rows import as_dict
 from indextables.sql.parser import parse
 from indextables.table.table import Table
 from indextables.table.verbs import Verbs
-from indextables.verbs import REGISTRY, Target, Verb, as_table, invoke
+from indextables.verbs import REGISTRY, Target, Verb, as_table, companions, invoke
 from indextables.verbs.grammar import Choice, Flag, Node, Slot, compiled, shown, slots
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -40,7 +41,8 @@ STANDINS = {
     "predicate": "m = 9", "int": "1", "hours": "7 DAYS", "size": "1G", "string": "'2026-01-01'",
     "name": "any_name", "type": "bigint", "names": "(v)", "pairs": "('a' = 'b')",
     "assignments": "v = 'z'", "purge": "(PURGE)",
-    "fuse8|fuse16": "FUSE16",
+    "fuse8|fuse16": "FUSE16", "modes": "('v': 'text')", "seconds": "5 SECONDS",
+    "delta|iceberg|parquet": "PARQUET", "disabled|parquet_only|hybrid": "DISABLED",
 }  # fmt: skip
 
 
@@ -59,8 +61,15 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def path(template: Path, tmp_path: Path) -> str:
-    return str(shutil.copytree(template, tmp_path / "table"))
+def path(request: pytest.FixtureRequest, template: Path, tmp_path: Path) -> str:
+    """A table that a verb can work on: a companion, for verbs of those."""
+    kind = request.node.callspec.params["kind"]
+    if kind.__module__ != companions.__name__:
+        return str(shutil.copytree(template, tmp_path / "table"))
+    (tmp_path / "table-source").mkdir()
+    pq.write_table(pa.table({"id": [1], "v": ["x"]}), tmp_path / "table-source" / "a.parquet")
+    indextables.index(tmp_path / "table-source", tmp_path / "table", format="parquet")
+    return str(tmp_path / "table")
 
 
 def statement(kind: Kind, path: str, everything: bool = False) -> str:
@@ -78,7 +87,7 @@ def _spelled(nodes: Sequence[Node], path: str, everything: bool) -> Iterator[str
         elif isinstance(node, Slot):
             places = {
                 "table": f"'{path}'", "path": f"'{path}'", "log": f"'{path}/_transaction_log'",
-                "place": f"'{path}-new/_transaction_log'",
+                "place": f"'{path}-new/_transaction_log'", "source": f"'{path}-source'",
             }  # fmt: skip
             yield {**places, **STANDINS}[node.kind]
         else:
@@ -277,10 +286,11 @@ def test_the_gate_comes_first(kind: Kind, path: str, monkeypatch: pytest.MonkeyP
         assert happened == ["applied"]
 
 
-def test_one_verb_asks_later() -> None:
-    """A damaged log cannot be asked; ``test_maintenance_gate`` shows that a sound one is."""
+def test_two_verbs_ask_later() -> None:
+    """A log that is damaged, or not there yet, cannot be asked; others are, see
+    ``test_maintenance_gate``."""
     own = [kind.__name__ for kind in REGISTRY if kind.gate is not Verb.gate]
-    assert own == ["RepairLog"]
+    assert own == ["BuildCompanion", "RepairLog"]
 
 
 # -- documentation ---------------------------------------------------------------------------------

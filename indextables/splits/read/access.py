@@ -134,6 +134,13 @@ class SplitScan:
         schema, values = self.shaper.schema if stored else self.schema, self._partition_values
         return SplitScan(self.reader, predicate, schema=schema, partition_values=values, only=only)
 
+    def on(self, reader: SplitReader) -> SplitScan:
+        """The same question to another reader of the same rows."""
+        schema, values = self.schema, self._partition_values
+        return SplitScan(
+            reader, self.predicate, schema=schema, partition_values=values, only=self.only
+        )
+
     def of_deleted_rows(self) -> SplitScan:
         """The deleted rows, to take what they hold away from what the split says of all."""
         whole = self.reader.narrowed(self.reader.ref.physical())

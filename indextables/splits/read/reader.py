@@ -124,6 +124,10 @@ class SplitReader:
         view.ref = ref
         return view
 
+    def opened_as(self, ref: SplitRef) -> SplitReader:
+        """What another reference to the same rows leads to."""
+        return SplitReader.open(self._store, ref, config=self.config)
+
     # -- what is in it ----------------------------------------------------------------------------
 
     @lazily

@@ -70,6 +70,10 @@ class Origin(Protocol):
         """The same with no row gone."""
         ...
 
+    def bare(self) -> Origin:
+        """The same rows without a split."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SplitRef:
@@ -92,6 +96,12 @@ class SplitRef:
         """Rows that are left, -1 where the log does not say."""
         gone = 0 if self.vector is None else self.vector.cardinality
         return self.num_records if self.num_records < 0 else self.num_records - gone
+
+    def without_split(self) -> SplitRef | None:
+        """The rows alone, for a split that is missing or damaged; ``None`` if it holds them."""
+        if self.origin is None or self.origin.is_bare:
+            return None
+        return replace(self, origin=self.origin.bare())
 
     @property
     def origin_key(self) -> tuple[str, ...]:
