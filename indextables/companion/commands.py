@@ -1,7 +1,7 @@
 """The commands of companions: what the verbs do.
 
 ``BUILD INDEXTABLES COMPANION`` has the clauses of JVM IndexTables. Those that have nothing to act
-on here are refused, so that nobody believes in them; ``FASTFIELDS MODE`` may say that columns stay
+on here are refused, not ignored; ``FASTFIELDS MODE`` may say that columns stay
 in the source, which is so anyway.
 """
 
