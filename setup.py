@@ -19,6 +19,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, ExecError, LinkError, PlatformError
 
 ROOT = Path(__file__).resolve().parent
 DEBUG = os.environ.get("INDEXTABLES_DEBUG", "0") not in ("", "0")
@@ -26,6 +27,14 @@ SANITIZE = os.environ.get("INDEXTABLES_SANITIZE", "")
 
 C_FILES = "build/cython" + ("-debug" if DEBUG else "")
 SHARED = "indextables.native._shared"
+
+NO_COMPILER = """indextables could not be compiled. It needs a C compiler and Python's headers:
+    Debian, Ubuntu     apt install build-essential python3-dev
+    Fedora, RHEL       dnf install gcc python3-devel
+    Alpine             apk add build-base python3-dev
+    macOS              xcode-select --install
+Then run pip again. On Linux, pip install --only-binary indextables indextables takes a wheel that
+is compiled already, if there is one for this Python."""
 
 DIRECTIVES = {
     "language_level": 3,
@@ -93,7 +102,10 @@ class BuildNative(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
     def run(self) -> None:
-        super().run()
+        try:
+            super().run()
+        except (CompileError, ExecError, LinkError, PlatformError) as error:
+            raise SystemExit(f"\n{error}\n\n{NO_COMPILER}") from None
         target = ROOT if self.inplace else Path(self.build_lib)
         for stub in (ROOT / "pyx").rglob("*.pyi"):
             shutil.copy2(stub, target / "indextables" / "native" / stub.name)

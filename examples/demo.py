@@ -33,17 +33,32 @@ def start_spark(folder: str) -> Any:
         sys.exit("Spark needs Java 17 or newer (Debian: apt install openjdk-17-jre-headless)")
     from pyspark.sql import SparkSession
 
-    spark = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("indextables demo")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.warehouse.dir", folder)
-        .getOrCreate()
     )
+    with errors_to(Path(folder, "spark.log")):
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextmanager
+def errors_to(file: Path) -> Iterator[None]:
+    """What a process that starts meanwhile writes to standard error goes to a file for good."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with file.open("wb") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def log_rows(spark: Any) -> Any:
@@ -101,7 +116,10 @@ def write(frame: Any, table: str, parquet: str) -> None:
         )
     ours = time.perf_counter() - started
     started = time.perf_counter()
-    frame.write.parquet(parquet)
+    with watched(
+        "the same as Parquet", 8, lambda: sum(1 for _ in Path(parquet).rglob("*.parquet"))
+    ):
+        frame.write.parquet(parquet)
     written = indextables.open(table).snapshot.num_files
     print(f"{ROWS:,} rows in {written} splits: {ours:.1f} s")
     print(f"the same as Parquet: {time.perf_counter() - started:.1f} s")
@@ -158,9 +176,18 @@ def run(spark: Any, folder: str) -> None:
     compare("an aggregate", sql(groups.format("logs")), sql(groups.format("parquet_logs")))
 
 
+NEXT = """
+Try next:
+  python examples/debian_packages.py      ten questions about Debian's packages, without Spark
+  indextables ingest app.log logs --text message, then indextables serve logs
+  docs/start.md                           the same in five minutes, step by step"""
+
+
 def main() -> None:
     folder = tempfile.mkdtemp(prefix="indextables-demo-")
     started = time.perf_counter()
+    print(f"{ROWS:,} log rows go into many small splits, and are then searched; Spark starts ...")
+    sys.stdout.flush()
     spark = start_spark(folder)
     try:
         run(spark, folder)
@@ -168,6 +195,7 @@ def main() -> None:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
     print(f"\n{time.perf_counter() - started:.0f} s in all")
+    print(NEXT)
 
 
 if __name__ == "__main__":

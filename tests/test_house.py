@@ -27,6 +27,7 @@ FLOOR = {
     "mapping",
     "naming",
     "clustering",
+    "gridview",
     "printable",
     "progress",
     "__version__",

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
+from indextables.gridview import grid
+
 STRING, LONG, INT, DOUBLE, BOOL = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.bool_()
 MOMENT = pa.timestamp("us", "UTC")
 Int32: TypeAlias = int
@@ -25,6 +27,12 @@ class Row:
 
     def __init_subclass__(cls) -> None:
         cls.COLUMNS = columns_for(cls)
+
+    def _repr_html_(self) -> str:
+        """A notebook shows the result as a table of names and values."""
+        facts = as_dict(self)
+        facts |= facts.pop("metrics", None) or {}
+        return grid([{"": name, "result": value} for name, value in facts.items()])
 
 
 def columns_for(row: type, **others: pa.DataType) -> pa.Schema:

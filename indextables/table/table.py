@@ -16,6 +16,7 @@ import pyarrow as pa
 from indextables.companion.reading import read_snapshot
 from indextables.config import Config, checked_count, refuse_misspelt
 from indextables.expr import sqltext
+from indextables.gridview import Listing, shown
 from indextables.log.log import TransactionLog
 from indextables.log.read.pinned import pinned, refuse_other
 from indextables.log.read.snapshot import Snapshot
@@ -136,7 +137,7 @@ class Table(Verbs):
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What was committed, newest first."""
-        return self.log.history(None if limit is None else checked_count(limit))
+        return Listing(self.log.history(None if limit is None else checked_count(limit)))
 
     def diff(self, a: int, b: int | None = None) -> Difference:
         """The splits added and removed between two versions (``b``: this one)."""
@@ -227,7 +228,7 @@ class Table(Verbs):
         where: Any = None,
     ) -> pa.Table:
         """Exact count, min, max, sum, avg, by groups, without materialising rows."""
-        return execute.aggregate(self, self.plan(where, columns=()), aggregates, group_by)
+        return shown(execute.aggregate(self, self.plan(where, columns=()), aggregates, group_by))
 
     def top(
         self,

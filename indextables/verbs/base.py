@@ -32,6 +32,7 @@ from typing import (
 
 from indextables.config import Config, parse_int, parse_size
 from indextables.errors import ConfigError, placed
+from indextables.gridview import Listing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +217,8 @@ def method(made: Callable[P, Verb[R]]) -> Callable[Concatenate[Any, P], R]:
     kind: type[Verb[Any]] = made  # type: ignore[assignment]
 
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return invoke(made(*args, **kwargs), Target.of(self.log))
+        found = invoke(made(*args, **kwargs), Target.of(self.log))
+        return Listing(found) if isinstance(found, list) else found  # type: ignore[return-value]
 
     own = inspect.signature(made)
     me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)

@@ -100,3 +100,22 @@ def test_the_site_builds(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "index.html").exists()
+    assert (tmp_path / "search" / "search_index.js").read_text().startswith("var __index")
+    for page in tmp_path.rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r"""<(?:script|link)[^>]+(?:src|href)=["']?https?://""", text), page
+        assert "assets/iframe-worker.js" in text or page.name == "404.html"
+
+
+def test_the_site_works_from_disk() -> None:
+    """Search is built in, and what a browser lacks for pages from disk comes with the site."""
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "  - offline\n" in settings
+    assert "polyfills: [assets/iframe-worker.js]" in settings
+    assert (DOCS / "assets" / "iframe-worker.js").exists()
+    assert "use_directory_urls: false" in settings
+
+
+def test_no_block_says_that_it_is_not_run() -> None:
+    for page in pages():
+        assert 'title="not run"' not in page.read_text(), page.name

@@ -99,6 +99,9 @@ def test_the_demo() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "DIFFERENT" not in done.stdout
+    assert "Spark starts" in done.stdout.splitlines()[0]
+    assert "WARN" not in done.stderr
+    assert "Try next" in done.stdout
 
 
 def test_the_walk_over_debian(capsys: pytest.CaptureFixture[str]) -> None:
