@@ -26,11 +26,11 @@ from indextables.errors import (
 )
 from indextables.log.actions import Action, AddFile
 from indextables.log.commit.rowlevel import (
-    CHANGE_TAG,
     DELETED_TAG,
     Narrowing,
     Taken,
     inline_text,
+    update_tags,
 )
 from indextables.log.commit.transaction import CommitResult, ReadSet, Transaction
 from indextables.log.log import TransactionLog
@@ -136,9 +136,19 @@ class RowChange:
         return not (self.whole or self.taken or self.added)
 
 
-def as_updated(adds: Iterable[AddFile]) -> list[AddFile]:
-    """New splits that hold the new form of rows, marked for the change feed."""
-    return [replace(add, tags={**(add.tags or {}), CHANGE_TAG: "update"}) for add in adds]
+def as_updated(adds: Sequence[AddFile], rows: int | None = None) -> list[AddFile]:
+    """New splits that hold the new form of rows, marked for the change feed.
+
+    ``rows``: so many of them are, the first ones in the order of the splits; the others are new.
+    """
+    marked = []
+    left = sum(add.num_records or 0 for add in adds) if rows is None else rows
+    for add in adds:
+        count = add.num_records or 0
+        tags = update_tags(min(left, count), count)
+        left -= min(left, count)
+        marked.append(replace(add, tags={**(add.tags or {}), **tags}) if tags else add)
+    return marked
 
 
 def checked(result: Rewritten) -> Rewritten:

@@ -4,7 +4,7 @@ Nothing is kept for it: a version's ``add`` and ``remove`` actions and the delet
 and after say which rows of which splits came and went, and the splits have the rows.
 
 * a new split: its rows are inserted, or the new form of rows (``update_postimage``) where its tag
-  says so;
+  says so of all of them or of the first;
 * a split whose vector grew: the rows it grew by are deleted, or the old form of rows
   (``update_preimage``);
 * a split that was removed: the rows it had left, or just those that its tag names, where the others
@@ -25,10 +25,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import MaintenanceError, ObjectNotFoundError, PlanningError
+from indextables.errors import (
+    CorruptFileError,
+    MaintenanceError,
+    ObjectNotFoundError,
+    PlanningError,
+)
 from indextables.expr.predicate import TRUE
 from indextables.log.actions import AddFile, DeletionVector, RemoveFile
-from indextables.log.commit.rowlevel import CHANGE_TAG, DELETED_TAG, NO_ROWS, UPDATED_TAG
+from indextables.log.commit.rowlevel import (
+    CHANGE_TAG,
+    DELETED_TAG,
+    FIRST_TAG,
+    NO_ROWS,
+    UPDATED_TAG,
+)
 from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.log.vectors.codec import Rows32, read_vector
 from indextables.splits.read.access import SplitScan
@@ -117,8 +128,7 @@ def _of_version(log: TransactionLog, change: VersionActions) -> Iterator[Piece]:
             yield from maker.replaced(add)
     for add in adds:
         if add.path not in again and not add.narrows:
-            kind = AFTER if (add.tags or {}).get(CHANGE_TAG) == "update" else INSERT
-            yield maker.piece(add, None, kind)
+            yield from maker.added(add)
 
 
 class _Maker:
@@ -138,12 +148,32 @@ class _Maker:
         place = None if self._before is None else self._before.index_of(path)
         return None if place is None or self._before is None else self._before.file(place)
 
+    def _reader(self, add: AddFile) -> SplitReader:
+        try:
+            return SplitReader.open(self._log.store, add, config=self._log.config)
+        except ObjectNotFoundError as error:
+            raise purged(error.path or add.path, self._change.version) from error
+
     def _gone(self, add: AddFile) -> Rows32:
         try:
-            gone = SplitReader.open(self._log.store, add, config=self._log.config).deleted
+            gone = self._reader(add).deleted
         except ObjectNotFoundError as error:
             raise purged(error.path or add.path, self._change.version) from error
         return NO_ROWS if gone is None else gone
+
+    def added(self, add: AddFile) -> Iterator[Piece]:
+        tags = add.tags or {}
+        if FIRST_TAG not in tags:
+            yield self.piece(add, None, AFTER if tags.get(CHANGE_TAG) == "update" else INSERT)
+            return
+        count, first = self._reader(add).num_rows, int(tags[FIRST_TAG])
+        if not 0 < first < count:
+            raise CorruptFileError(
+                f"the tag {FIRST_TAG} says {tags[FIRST_TAG]} of {count} rows", path=add.path
+            )
+        rows = np.arange(count, dtype=np.uint32)
+        yield self.piece(add, rows[:first], AFTER)
+        yield self.piece(add, rows[first:], INSERT)
 
     def removed(self, action: RemoveFile) -> Iterator[Piece]:
         entry = self._entry(action.path)
@@ -153,8 +183,7 @@ class _Maker:
         if DELETED_TAG in tags:
             yield from self._went(entry, _tagged(tags, DELETED_TAG), tags)
         elif UPDATED_TAG in tags:
-            reader = SplitReader.open(self._log.store, entry, config=self._log.config)
-            everything = np.arange(reader.num_rows, dtype=np.uint32)
+            everything = np.arange(self._reader(entry).num_rows, dtype=np.uint32)
             yield from self._went(entry, _minus(everything, self._gone(entry)), tags)
         else:
             kind = BEFORE if tags.get(CHANGE_TAG) == "update" else DELETE

@@ -15,7 +15,7 @@ looked into. A commit that loses to a change of the same rows is decided again a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from indextables.buffers import flag_array, number_array
 from indextables.config import Config
 from indextables.errors import PlanningError
 from indextables.expr import filters as f
@@ -32,10 +33,11 @@ from indextables.expr.functions import compute
 from indextables.expr.scope import Scope
 from indextables.log.actions import AddFile
 from indextables.log.commit.gate import mutates
-from indextables.log.commit.rowlevel import Taken
+from indextables.log.commit.rowlevel import NO_ROWS, Taken
 from indextables.log.commit.transaction import ReadSet
 from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot
+from indextables.log.vectors.codec import Rows32
 from indextables.maintenance.after_write import run_after_write
 from indextables.maintenance.delete import persistently, reads_of
 from indextables.maintenance.finding import Found, find
@@ -51,6 +53,8 @@ from indextables.table.order import WriteOrder
 MOST_LISTED = 20_000
 """Up to so many keys are looked up one by one; more are looked for between the least and the
 greatest."""
+AT_ONCE = 65_536
+"""So many matched rows get their new form at once."""
 SOURCE, TARGET = "source", "target"
 _TOO_MANY = "more than one row of the data has the same keys as one row of the table"
 
@@ -172,26 +176,34 @@ class _Run:
         plan = Planner(self.log, config=self.config).plan(self._filter())
         if plan.snapshot.version != self.base.version:
             plan = Planner(self.base, config=self.config).plan(self._filter())
-        writers = [self.order.writer(self.log.store), self.order.writer(self.log.store)]
+        writers = [self.order.writer(self.log.store)]
         try:
             taken, matched = self._match(plan, writers[0])
-            self._insert(matched, writers[1])
-            updated, inserted = (writer.finish() for writer in writers)
+            new = self._new_rows(matched)
+            if not writers[0].keeps_order:
+                writers.append(self.order.writer(self.log.store))
+            for batch in new.to_batches():
+                writers[-1].write(stored_batch(batch, self.schema))
+            added = [add for writer in writers for add in writer.finish()]
         except BaseException:
             for writer in writers:
                 writer.abort()
             raise
-        return self._commit(taken, as_updated(updated), inserted, reads_of(plan))
+        added = as_updated(added, self.counts.updated)
+        return self._commit(taken, added, reads_of(plan))
 
     def _match(self, plan: Any, writer: TableWriter) -> tuple[list[Taken], NDArray[np.bool_]]:
         """The rows of the table that change, whose new form is written on the way."""
         matched = np.zeros(self.source.num_rows, np.bool_)
         coder = _Coder(self.source, self.on)
-        taken = []
+        taken: list[Taken] = []
+        waiting: list[_Hits] = []
         for found in find(self.log.store, plan, self.config, self._columns()):
-            one = self._match_split(found, coder, matched, writer)
-            if one is not None:
-                taken.append(one)
+            waiting.append(self._hits(found, coder, matched))
+            if sum(len(one.rows) for one in waiting) >= AT_ONCE:
+                taken += self._change(waiting, coder, writer)
+                waiting = []
+        taken += self._change(waiting, coder, writer)
         return taken, matched
 
     def _columns(self) -> list[str]:
@@ -204,59 +216,66 @@ class _Run:
             return known
         return [n for n in known if n in self.on or n not in self.given]
 
-    def _match_split(
-        self, found: Found, coder: _Coder, matched: NDArray[np.bool_], writer: TableWriter
-    ) -> Taken | None:
-        at, gone, changed = 0, [], []
+    def _hits(self, found: Found, coder: _Coder, matched: NDArray[np.bool_]) -> _Hits:
+        """The rows of one split that have a key of the data."""
+        at, rows, places, batches = 0, [NO_ROWS], [np.empty(0, np.int64)], []
         for batch in found.batches:
-            rows = found.rows[at : at + batch.num_rows]
+            here = coder.places(batch)
+            hit = np.flatnonzero(here >= 0)
+            rows.append(found.rows[at + hit])
+            places.append(here[hit])
+            whole = len(hit) == batch.num_rows
+            batches.append(batch if whole else batch.take(number_array(hit)))
             at += batch.num_rows
-            places = coder.places(batch)
-            hit = np.flatnonzero(places >= 0)
-            if not len(hit):
-                continue
-            matched[coder.rows_of(places[hit])] = True
-            deleted, updated = self._change(batch, hit, places[hit], coder, writer)
-            gone.append(rows[np.sort(np.concatenate([deleted, updated]))])
-            changed.append(rows[updated])
-            self.counts.deleted += len(deleted)
-            self.counts.updated += len(updated)
-        total = np.concatenate([np.empty(0, np.uint32), *gone])
-        if not len(total):
-            return None
-        return Taken(found.add, found.num_rows, total, np.concatenate(changed))
+        hits = _Hits(found, np.concatenate(rows), np.concatenate(places), batches)
+        matched[coder.rows_of(hits.places)] = True
+        return hits
 
     def _change(
-        self,
-        batch: pa.RecordBatch,
-        hit: NDArray[np.int64],
-        places: NDArray[np.int64],
-        coder: _Coder,
-        writer: TableWriter,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The matched rows that are deleted and updated, as places in the batch."""
-        asked = self.asked
-        if asked.update is False and self.deletes is None and asked.delete is not True:
-            return hit[:0], hit[:0]
+        self, waiting: Sequence[_Hits], coder: _Coder, writer: TableWriter
+    ) -> Iterator[Taken]:
+        """The rows that go, in the order of the splits; the new form of those that are updated."""
+        if self.asked.update is False and self.deletes is None and self.asked.delete is not True:
+            return
+        places = np.concatenate([np.empty(0, np.int64), *(one.places for one in waiting)])
+        if not len(places):
+            return
         coder.require_single(places, self.log.path)
-        theirs = self.source.take(pa.array(coder.first_rows(places))).combine_chunks()
-        mine = conform(batch.take(pa.array(hit)), self.schema)
-        both = _side_by_side(mine, theirs, self.schema)
-        goes = np.full(len(hit), asked.delete is True)
+        theirs = self.source.take(number_array(coder.first_rows(places))).combine_chunks()
+        parts = [conform(batch, self.schema) for one in waiting for batch in one.batches]
+        mine = pa.Table.from_batches(parts, schema=self.schema).combine_chunks().to_batches()[0]
+        goes, changes = self._fates(mine, theirs, writer)
+        self.counts.deleted += int(goes.sum())
+        self.counts.updated += int(changes.sum())
+        at = 0
+        for one in waiting:
+            here = slice(at, at + len(one.rows))
+            at += len(one.rows)
+            gone, changed = one.rows[goes[here] | changes[here]], one.rows[changes[here]]
+            if len(gone):
+                yield Taken(one.found.add, one.found.num_rows, gone, changed)
+
+    def _fates(
+        self, mine: pa.RecordBatch, theirs: pa.Table, writer: TableWriter
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of the matched rows are deleted, and which are updated (and written)."""
+        goes = np.full(mine.num_rows, self.asked.delete is True)
+        both = None
+        if self.deletes is not None or self.assignments is not None:
+            both = _side_by_side(mine, theirs, self.schema)
         if self.deletes is not None:
             goes = _is_true(compute(self.deletes, both))
-        if asked.update is False:
-            return hit[goes], hit[:0]
+        if self.asked.update is False:
+            return goes, np.zeros(mine.num_rows, np.bool_)
         stays = np.flatnonzero(~goes)
         if len(stays):
-            kept = pa.array(stays)
             new = self._new_form(mine, theirs, both)
-            new = new if len(stays) == len(hit) else new.take(kept)
+            new = new if len(stays) == mine.num_rows else new.take(number_array(stays))
             writer.write(stored_batch(new, self.schema))
-        return hit[goes], hit[~goes]
+        return goes, ~goes
 
     def _new_form(
-        self, mine: pa.RecordBatch, theirs: pa.Table, both: pa.RecordBatch
+        self, mine: pa.RecordBatch, theirs: pa.Table, both: pa.RecordBatch | None
     ) -> pa.RecordBatch:
         arrays = []
         for column in self.schema:
@@ -272,30 +291,29 @@ class _Run:
 
     # -- inserting --------------------------------------------------------------------------------
 
-    def _insert(self, matched: NDArray[np.bool_], writer: TableWriter) -> None:
+    def _new_rows(self, matched: NDArray[np.bool_]) -> pa.Table:
+        """The rows of the data that are inserted."""
         if self.asked.insert is False:
-            return
-        left = self.source.filter(pa.array(~matched)).combine_chunks()
-        for batch in left.to_batches():
-            if self.inserts is not None and batch.num_rows:
-                row = _side_by_side(batch, None, self.schema)
-                batch = batch.filter(pa.array(_is_true(compute(self.inserts, row))))
-            if batch.num_rows:
-                self.counts.inserted += batch.num_rows
-                writer.write(stored_batch(batch, self.schema))
+            return self.source.slice(0, 0)
+        left = self.source.filter(flag_array(~matched)).combine_chunks()
+        if self.inserts is not None and left.num_rows:
+            (batch,) = left.to_batches()
+            row = _side_by_side(batch, None, self.schema)
+            left = left.filter(flag_array(_is_true(compute(self.inserts, row))))
+        self.counts.inserted += left.num_rows
+        return left
 
     # -- the commit -------------------------------------------------------------------------------
 
     def _commit(
         self,
         taken: list[Taken],
-        updated: list[AddFile],
-        inserted: list[AddFile],
+        added: list[AddFile],
         reads: ReadSet,
     ) -> ChangeResult:
         counts, path = self.counts, self.log.path
         numbers = (counts.updated, counts.deleted, counts.inserted)
-        if not taken and not inserted:
+        if not taken and not added:
             version = self.base.version
             return ChangeResult(path, "no_action", 0, 0, 0, 0, version, "Nothing changes")
         metrics = dict(
@@ -310,13 +328,23 @@ class _Run:
             parameters={"on": list(self.on)},
             metrics=metrics,
             taken=taken,
-            added=[*updated, *inserted],
+            added=added,
             heads=lambda latest: self.order.changes_of_schema(latest),
         )
         done = change.commit()
         run_after_write(self.log, self.config, done.failures)
         text = "Updated {:,} rows, deleted {:,}, inserted {:,}".format(*numbers)
         return ChangeResult(path, "success", *numbers, len(taken), done.version, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The rows of one split that have a key of the data, and the places of their keys."""
+
+    found: Found
+    rows: Rows32
+    places: NDArray[np.int64]
+    batches: Sequence[pa.RecordBatch]
 
 
 class _Coder:

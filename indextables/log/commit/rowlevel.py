@@ -38,7 +38,9 @@ UPDATED_TAG = "indextables.updatedRows"
 """A vector in the log: of the rows that went, those that were updated."""
 DELETED_TAG = "indextables.deletedRows"
 """A vector in the log: the rows that left the table with a split that was written again."""
-CHANGE_TAGS = frozenset((CHANGE_TAG, UPDATED_TAG, DELETED_TAG))
+FIRST_TAG = "indextables.updatedFirst"
+"""Of a new split: so many of its first rows are the new form of rows, the others are new."""
+CHANGE_TAGS = frozenset((CHANGE_TAG, UPDATED_TAG, DELETED_TAG, FIRST_TAG))
 NO_ROWS = np.empty(0, np.uint32)
 
 
@@ -64,6 +66,13 @@ class Taken:
         if len(self.updated) == len(self.rows):
             return {CHANGE_TAG: "update"}
         return {UPDATED_TAG: inline_text(self.updated)}
+
+
+def update_tags(updated: int, count: int) -> dict[str, str]:
+    """The tags of a new split of ``count`` rows, the first of which are updated ones."""
+    if updated == 0:
+        return {}
+    return {CHANGE_TAG: "update"} if updated == count else {FIRST_TAG: str(updated)}
 
 
 def inline_text(rows: Rows32) -> str:

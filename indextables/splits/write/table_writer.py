@@ -82,6 +82,11 @@ class TableWriter:
             largest = max(self._waiting_bytes, key=self._waiting_bytes.__getitem__)
             self._stream(largest)
 
+    @property
+    def keeps_order(self) -> bool:
+        """Are rows in the order in which they were written, over all splits?"""
+        return not self._partitions and not self._cluster
+
     def finish(self) -> list[AddFile]:
         """Close every split; the actions to commit."""
         for key in list(self._waiting):
