@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import logdata
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ from indextables.storage.base import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from store_doubles import RecordingStore
+from servers.counting_s3 import CountingS3
 
 Report = Callable[..., Any]
 OPTIONS = {"spark.indextables.xref.autoIndex.enabled": "false"}
@@ -29,7 +30,6 @@ SPLITS = 1000
 ROWS = 1_000_000
 KEYS = 1000
 TURNS = 3
-PUTS = frozenset(("put", "put_file", "put_if_absent"))
 
 
 def rows(count: int) -> pa.Table:
@@ -45,21 +45,34 @@ def rows(count: int) -> pa.Table:
 
 
 def test_one_row_among_many_splits(tmp_path: Path, report: Report) -> None:
-    """Peer: the split that holds the row is written again, as before deletion vectors."""
-    path = str(tmp_path / "t")
-    indextables.write(rows(10 * SPLITS), path, rows_per_split=10, options=OPTIONS)
-    puts = {}
-    for share, row in ((1.0, 7), (0.0, 8)):
-        store = RecordingStore(open_store(path))
-        config = Config({**OPTIONS, "deletionVector.maxShare": share, "checkpoint.interval": 0})
-        log = TransactionLog(path, store, config)
-        files = log.snapshot().num_files
-        store.clear()
-        done = delete_rows(log, f"id = {row}")
-        assert done.rows_deleted == 1
-        assert (done.splits_rewritten == 0) == (share == 1.0)
-        assert log.snapshot().num_files == files
-        puts[share] = sum(call.op in PUTS for call in store.calls)
+    """Peer: the split that holds the row is written again, as before deletion vectors.
+
+    On an S3 server that counts requests.
+    """
+    local, puts = str(tmp_path / "t"), {}
+    indextables.write(rows(10 * SPLITS), local, rows_per_split=10, options=OPTIONS)
+    with CountingS3() as server:
+        options = {
+            "spark.indextables.s3.endpoint": server.endpoint,
+            "spark.indextables.aws.accessKey": "key",
+            "spark.indextables.aws.secretKey": "secret",
+            "spark.indextables.aws.region": "us-east-1",
+            "spark.indextables.s3.pathStyleAccess": "true",
+        }
+        store = open_store("s3://bench/t", options)
+        for file in sorted(p for p in Path(local).rglob("*") if p.is_file()):
+            store.put(file.relative_to(local).as_posix(), file.read_bytes())
+        for share, row in ((1.0, 7), (0.0, 8)):
+            config = Config({**OPTIONS, "deletionVector.maxShare": share, "checkpoint.interval": 0})
+            log = TransactionLog("s3://bench/t", store, config)
+            files = log.snapshot().num_files
+            server.reset()
+            done = delete_rows(log, f"id = {row}")
+            assert done.rows_deleted == 1
+            assert (done.splits_rewritten == 0) == (share == 1.0)
+            kinds = server.report().kinds
+            assert log.snapshot().num_files == files
+            puts[share] = sum(count for kind, count in kinds.items() if kind.startswith("PUT"))
     assert puts[1.0] <= 3
     report(
         f"DELETE of one row among {SPLITS:,} splits: writes to the store",
@@ -118,20 +131,30 @@ def _processor_seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def test_reading_with_one_percent_deleted(tmp_path: Path, report: Report) -> None:
-    """Peer: the same table before the deletion; processor time of reading all rows."""
+@pytest.mark.parametrize("shape", ["narrow", "log"])
+def test_reading_with_one_percent_deleted(tmp_path: Path, report: Report, shape: str) -> None:
+    """Peer: the same table before the deletion; processor time of reading all rows.
+
+    Four narrow columns, or the ten columns of a log with messages.
+    """
     whole, part = str(tmp_path / "whole"), str(tmp_path / "part")
-    indextables.write(rows(ROWS), whole, options=OPTIONS)
+    count = ROWS if shape == "narrow" else ROWS // 4
+    data = rows(count) if shape == "narrow" else logdata.make(count)
+    where = "n < 10"
+    if shape == "log":
+        where = f"latency < {float(np.quantile(data['latency'].to_numpy(), 0.01))!r}"
+    indextables.write(data, whole, options=OPTIONS)
     shutil.copytree(whole, part)
-    indextables.open(part, options=OPTIONS).delete("n < 10")
+    indextables.open(part, options=OPTIONS).delete(where)
     before, after = indextables.open(whole), indextables.open(part)
-    assert 0 < before.count() - after.count() < 0.02 * ROWS + 10
+    assert 0 < before.count() - after.count() < 0.02 * count + 10
     ours = peer = float("inf")
     for _ in range(3 * TURNS):
         ours = min(ours, _processor_seconds(lambda: sum(b.num_rows for b in after.scan())))
         peer = min(peer, _processor_seconds(lambda: sum(b.num_rows for b in before.scan())))
+    name = "four narrow columns" if shape == "narrow" else "a log"
     report(
-        "scan of all rows, 1 % of them deleted",
+        f"scan of all rows, 1 % of them deleted: {name}",
         ours=ours,
         peer=peer,
         peer_name="no row deleted",

@@ -132,6 +132,12 @@ class RowChange:
         discard(self.log, Kind.VECTOR, [] if narrow is None else narrow.files)
 
     @property
+    def removes_splits(self) -> bool:
+        """Are splits gone from the table? Then cross-references may be stale."""
+        emptied = (one.add.num_deleted + len(one.rows) >= one.num_rows for one in self.taken)
+        return bool(self.whole or self.rewritten) or any(emptied)
+
+    @property
     def is_empty(self) -> bool:
         return not (self.whole or self.taken or self.added)
 

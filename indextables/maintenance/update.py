@@ -94,7 +94,7 @@ def _update(
         run=run,
     )
     done = change.commit()
-    run_after_write(log, config, done.failures)
+    run_after_write(log, config, done.failures, replaced=change.removes_splits)
     text = f"Updated {count:,} rows"
     return ChangeResult(log.path, "success", count, 0, 0, len(taken), done.version, text)
 

@@ -332,7 +332,7 @@ class _Run:
             heads=lambda latest: self.order.changes_of_schema(latest),
         )
         done = change.commit()
-        run_after_write(self.log, self.config, done.failures)
+        run_after_write(self.log, self.config, done.failures, replaced=change.removes_splits)
         text = "Updated {:,} rows, deleted {:,}, inserted {:,}".format(*numbers)
         return ChangeResult(path, "success", *numbers, len(taken), done.version, text)
 

@@ -7,7 +7,7 @@ known by its ``id``; the model of every version is kept, for time travel and for
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,15 @@ Rows = dict[int, Row]
 class World:
     """One table, its model at each version, and what may happen to both."""
 
-    def __init__(self, path: str, rng: random.Random, **options: Any) -> None:
+    def __init__(
+        self,
+        path: str,
+        rng: random.Random,
+        storage: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         self.path, self.rng = path, rng
+        self.storage = dict(storage or {})
         self.options = {
             **OPTIONS,
             "deletionVector.maxShare": rng.choice([0, 0.3, 0.5, 1.0]),
@@ -53,7 +60,6 @@ class World:
         self.next_id = 0
         self.past: dict[int, Rows] = {}
         self.done: list[str] = []
-        self.storage: dict[str, Any] = {}
         self.step("append")
 
     # -- what happens -----------------------------------------------------------------------------
@@ -183,8 +189,23 @@ class World:
                 given = {"update": False, "insert": "n IS NOT NULL"}
                 if old is None and new["n"] is not None:
                     after[key] = new
-        self.table().upsert(pa.Table.from_pylist(data, SCHEMA), on=["id"], **given)
+        done = self.table().upsert(pa.Table.from_pylist(data, SCHEMA), on=["id"], **given)
+        if done.status == "success":
+            self._kinds(done.version, self.rows, after)
         self.rows = after
+
+    def _kinds(self, version: int, before: Rows, after: Rows) -> None:
+        """The feed of a version says of each row what happened to it."""
+        found: dict[str, set[int]] = {}
+        for batch in self.table().changes(version, version):
+            for row in batch.to_pylist():
+                found.setdefault(row["_change_type"], set()).add(row["id"])
+        assert found.get("insert", set()) == after.keys() - before.keys(), self.done
+        assert found.get("delete", set()) == before.keys() - after.keys(), self.done
+        changed = found.get("update_postimage", set())
+        assert changed == found.get("update_preimage", set()), self.done
+        really = {k for k in after.keys() & before.keys() if after[k] != before[k]}
+        assert really <= changed <= after.keys() & before.keys(), self.done
 
     def restore(self) -> None:
         version = self.rng.choice(sorted(self.past))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from dml_model import World, local_world
+from servers.counting_s3 import CountingS3
 
 
 def play(world: World, steps: int) -> None:
@@ -28,6 +30,38 @@ def test_every_step_once_and_in_pairs_that_matter(tmp_path: Path, rng: random.Ra
     ):  # fmt: skip
         world.step(name)
         world.check()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[CountingS3]:
+    with CountingS3() as running:
+        yield running
+
+
+def s3_world(server: CountingS3, name: str, rng: random.Random) -> World:
+    storage = {
+        "spark.indextables.s3.endpoint": server.endpoint,
+        "spark.indextables.aws.accessKey": "key",
+        "spark.indextables.aws.secretKey": "secret",
+        "spark.indextables.aws.region": "us-east-1",
+        "spark.indextables.s3.pathStyleAccess": "true",
+    }
+    return World(f"s3://tables/{name}", rng, storage)
+
+
+def test_random_changes_on_an_object_store(server: CountingS3, rng: random.Random) -> None:
+    world = s3_world(server, "short", rng)
+    for name in ("delete", "update", "upsert", "merge", "delete", "restore", "reorg", "purge"):
+        world.step(name)
+        world.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round", range(5))
+def test_random_changes_on_an_object_store_for_long(
+    server: CountingS3, seed: int, round: int
+) -> None:
+    play(s3_world(server, f"long-{round}", random.Random(seed * 100 + round)), 120)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from pathlib import Path
@@ -198,6 +199,28 @@ def test_merge_rebuilds_stale_ones(path: str) -> None:
     covered = table.xref_coverage()
     assert (covered.covered, covered.total, covered.xrefs) == (2, 2, 1)
     assert table.to_arrow(where="msg TEXTSEARCH 'word7'").num_rows == 10
+
+
+@pytest.mark.parametrize("verb", ["update", "upsert", "delete"])
+def test_changes_of_rows_rebuild_stale_ones(tmp_path: Path, verb: str) -> None:
+    """A split that goes, with all its rows changed, leaves a cross-reference that names it."""
+    place = str(tmp_path / "t")
+    data = pa.table({"id": list(range(100)), "n": [0] * 100})
+    indextables.write(data, place, rows_per_split=10)
+    table = indextables.open(place)
+    assert table.xref_coverage().covered == 10
+    if verb == "update":
+        table.update("id < 10", {"n": 1})
+    elif verb == "upsert":
+        table.upsert(data.slice(0, 10), on="id")
+    else:
+        table.delete("id < 10")
+    table = indextables.open(place)
+    live = {os.path.basename(add.path) for add in table.snapshot.files()}
+    xrefs = table.snapshot.xrefs
+    named = {os.path.basename(p) for one in xrefs for p in one.source_split_paths}
+    assert named <= live
+    assert table.xref_coverage().covered >= 9
 
 
 def test_two_builders_do_not_fight(path: str) -> None:
