@@ -17,8 +17,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from indextables.errors import UnknownColumnError
-from indextables.spark.driver.request import Access, access
+from indextables.spark.driver.request import Access, access, asks_for_feed
 from indextables.spark.driver.scan import VIRTUAL, Request, Scan
+from indextables.table.feed import feed_schema
 from indextables.types import schema_to_json
 
 
@@ -51,17 +52,26 @@ class PythonSource(DataSource):  # type: ignore[misc]
             return answer(self.options["__verb"], self.options["__ask"])
         request = self._request()
         schema = request.table().snapshot.schema
+        if asks_for_feed(self.options):
+            return spark_schema(feed_schema(schema))
         chosen = request.access.config["read.columns"]
         return spark_schema(chosen_fields(schema, chosen) if chosen else schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if "__plan" in self.options:
             return worker_bridge().reader(json.loads(self.options["__plan"]))
+        if asks_for_feed(self.options):
+            from indextables.spark.driver.feeding import FeedReader
+
+            return FeedReader(self.access, schema, dict(self.options))
         return planned_reader(Scan(self._request()), schema)
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802
+        from indextables.spark.driver.feeding import FeedStream
         from indextables.spark.driver.streaming import StreamReader
 
+        if asks_for_feed(self.options):
+            return FeedStream(self.access, schema, dict(self.options))
         return StreamReader(self.access, schema, dict(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:

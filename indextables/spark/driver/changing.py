@@ -312,7 +312,7 @@ class _Run:
             text = "Nothing changes"
             return ChangeResult(path, "no_action", 0, 0, 0, 0, self.base.version, text)
         names = ("numUpdatedRows", "numDeletedRows", "numInsertedRows")
-        done = RowChange(
+        change = RowChange(
             self.log,
             self.base,
             self.change.verb,
@@ -323,8 +323,9 @@ class _Run:
             taken=taken,
             added=[*as_updated(updated), *inserted],
             heads=self.order.changes_of_schema,
-        ).commit()
-        run_after_write(self.log, self.table.config, done.failures)
+        )
+        done = change.commit()
+        run_after_write(self.log, self.table.config, done.failures, replaced=change.removes_splits)
         text = "Updated {:,} rows, deleted {:,}, inserted {:,}".format(*numbers)
         return ChangeResult(path, "success", *numbers, len(taken), done.version, text)
 

@@ -84,6 +84,19 @@ def _notes(given: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in {**notes, **ours}.items() if k not in _PASSING}
 
 
+def asks_for_feed(options: Mapping[str, Any]) -> bool:
+    """Is it the change feed of a table that is wanted, instead of its rows?"""
+    said = str(plain_options(options).get("readchangefeed", "false")).strip().lower()
+    if said not in ("true", "false"):
+        raise ConfigError(f"readChangeFeed must be true or false, not '{said}'")
+    return said == "true"
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by their names in lower case."""
+    return {_plain(key).lower(): value for key, value in options.items()}
+
+
 def session_settings(spark: Any) -> dict[str, str]:
     """Our settings of a session, on classic and on Connect."""
     found = spark.conf.getAll

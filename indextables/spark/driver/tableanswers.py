@@ -21,10 +21,12 @@ from indextables.log.read.snapshot import TABLE_MAPPING, Snapshot
 from indextables.naming import stored_name, user_mapping
 from indextables.spark.driver.opened import OpenScans
 from indextables.spark.driver.quick import as_stream
+from indextables.spark.driver.request import asks_for_feed
 from indextables.spark.driver.scan import Request
 from indextables.spark.driver.tables import SHARED
 from indextables.spark.tasks.searching import FIELD_NOTE
 from indextables.table.definition import Definition
+from indextables.table.feed import feed_schema
 from indextables.types import schema_to_json
 
 FACTS = ("history", "splits", "partitions", "xrefs")
@@ -46,6 +48,8 @@ class TableAnswers:
             if not may_be_missing or "entry" in body:
                 raise
             return _virtual(request)
+        if asks_for_feed(body["options"]):
+            return _feed(request, snapshot)
         return {
             "path": request.access.path,
             "schema": noted(visible(snapshot.schema, request), snapshot),
@@ -180,6 +184,18 @@ def _planned(request: Request) -> dict[str, Any]:
         "partitionColumns": list(definition["partitionColumns"]),
         "properties": _place(request),
         "acceptAnySchema": True,
+    }
+
+
+def _feed(request: Request, snapshot: Snapshot) -> dict[str, Any]:
+    """The change feed of a table, as a table that can only be read."""
+    return {
+        "path": request.access.path,
+        "schema": json.loads(schema_to_json(feed_schema(snapshot.schema))),
+        "partitionColumns": [],
+        "properties": _place(request),
+        "acceptAnySchema": False,
+        "feed": True,
     }
 
 

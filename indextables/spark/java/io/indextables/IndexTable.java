@@ -96,7 +96,15 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
         return out;
     }
 
+    /** Is this the change feed of a table, which Spark's own Python source reads? */
+    private boolean isFeed() {
+        return description.has("feed");
+    }
+
     public Set capabilities() {
+        if (isFeed()) {
+            return EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
+        }
         EnumSet out =
             EnumSet.of(
                 TableCapability.BATCH_READ,
@@ -113,6 +121,9 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
     }
 
     public MetadataColumn[] metadataColumns() {
+        if (isFeed()) {
+            return new MetadataColumn[0];
+        }
         return new MetadataColumn[] {
             new Virtual("_indexall", DataTypes.StringType),
             new Virtual("_score", DataTypes.FloatType)
@@ -120,6 +131,9 @@ public class IndexTable implements SupportsRead, SupportsWrite, SupportsMetadata
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        if (isFeed()) {
+            return Python.scanBuilder(merged(options), schema());
+        }
         return new IndexTableScanBuilder(merged(options), schema());
     }
 

@@ -18,6 +18,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The catalog "indextables": a table's name is its path, SELECT * FROM indextables.`/a/path`. */
 public class IndexTablesCatalog extends CatalogEdge implements FunctionCatalog {
+    /** Spark gives no options when it loads a table, so the name says that a feed is wanted. */
+    static final String FEED = "__changes";
+
     private String name = "indextables";
 
     public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -114,7 +117,12 @@ public class IndexTablesCatalog extends CatalogEdge implements FunctionCatalog {
 
     private static ObjectNode request(Identifier ident) {
         Map options = new HashMap();
-        options.put("path", path(ident));
+        if (ident.namespace().length == 1 && ident.namespace()[0].equals(FEED)) {
+            options.put("path", ident.name());
+            options.put("readChangeFeed", "true");
+        } else {
+            options.put("path", path(ident));
+        }
         return IndexTable.locate(options);
     }
 

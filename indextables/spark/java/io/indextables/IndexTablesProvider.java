@@ -23,6 +23,9 @@ public class IndexTablesProvider implements SupportsCatalogOptions, DataSourceRe
             throw new IllegalArgumentException(
                 "indextables needs a path: .load(path), .save(path) or option(\"path\", ...)");
         }
+        if (options.getBoolean("readChangeFeed", false)) {
+            return Identifier.of(new String[] {IndexTablesCatalog.FEED}, path);
+        }
         return CatalogEdge.named(Identifier.of(new String[0], path));
     }
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -29,9 +30,13 @@ final class Python {
     }
 
     static Scan streamingScan(ObjectNode request, StructType schema) {
+        return scanBuilder(request, schema).build();
+    }
+
+    static ScanBuilder scanBuilder(ObjectNode request, StructType schema) {
         CaseInsensitiveStringMap options = options(request);
         Table table = source().getTable(schema, new Transform[0], options.asCaseSensitiveMap());
-        return ((SupportsRead) table).newScanBuilder(options).build();
+        return ((SupportsRead) table).newScanBuilder(options);
     }
 
     static WriteBuilder writeBuilder(ObjectNode request, LogicalWriteInfo info) {
