@@ -12,6 +12,10 @@ import pyarrow as pa
 import pytest
 
 import indextables
+from indextables.spark.driver.feeding import FeedStream
+from indextables.spark.driver.request import access
+from indextables.spark.source import spark_schema
+from indextables.table.feed import feed_schema
 
 LAYERS = ["indextables", "indextables_python"]
 
@@ -145,3 +149,31 @@ def test_a_stream_of_changes(spark: Any, path: str, tmp_path: Path, start: int |
     run()
     now = listed(spark.read.parquet(place))
     assert now == sorted([*want, (done.version, "delete", 0, "old")])
+
+
+@pytest.mark.parametrize("start", [None, 0])
+def test_offsets_of_a_stream(path: str, tmp_path: Path, start: int | None) -> None:
+    """What Spark asks of the stream, without Spark: each version is in one batch, once."""
+    copy = shutil.copytree(path, str(tmp_path / "copy"))
+    options = {"path": copy, **({} if start is None else {"startingVersion": str(start)})}
+    output = spark_schema(feed_schema(indextables.open(copy).schema))
+    stream = FeedStream(access(options), output, options)
+
+    def batch(begin: dict[str, Any], end: dict[str, Any]) -> list[tuple[Any, ...]]:
+        found = [b for part in stream.partitions(begin, end) for b in stream.read(part)]
+        rows = [row for one in found for row in one.to_pylist()]
+        return sorted((r["_commit_version"], r["_change_type"], r["k"], r["s"]) for r in rows)
+
+    table = indextables.open(copy)
+    begin = stream.initialOffset()
+    end = stream.latestOffset(begin)
+    rows = [(table.version, "insert", r["k"], r["s"]) for r in table.to_arrow().to_pylist()]
+    assert batch(begin, end) == (sorted(rows) if start is None else expected(copy))
+    assert stream.latestOffset(end) == end
+    done = table.delete("k = 0")
+    last = stream.latestOffset(end)
+    assert last != end
+    assert batch(end, last) == [(done.version, "delete", 0, "old")]
+    stream.prepareForTriggerAvailableNow()
+    indextables.open(copy).delete("k = 1")
+    assert stream.latestOffset(last) == last

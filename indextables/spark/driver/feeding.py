@@ -26,6 +26,7 @@ from indextables.log.read.snapshot import Snapshot
 from indextables.planner.tasks import deal_out, splits_per_task
 from indextables.spark.compat import SupportsTriggerAvailableNow, arrow_schema
 from indextables.spark.driver.request import Access, plain_options
+from indextables.spark.driver.streaming import FIRST
 from indextables.spark.driver.tables import SHARED, worker_store
 from indextables.spark.tasks.reading import FULL_BATCH, shaped
 from indextables.spark.tasks.stamped import Stamped
@@ -37,7 +38,6 @@ from indextables.table.feed import CHANGE_FIELDS, INSERT, Piece, pieces, read_pi
 START = ("startingversion", "startingtimestamp")
 END = ("endingversion", "endingtimestamp")
 FACTS = frozenset(field.name for field in CHANGE_FIELDS)
-FIRST = "first"
 
 
 class Bounds:
