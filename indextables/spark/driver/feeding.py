@@ -3,7 +3,7 @@
 The options are those that Delta's users know. A batch says where it starts (``startingVersion`` or
 ``startingTimestamp``; a moment means the first version of then or later) and may say where it ends
 (``endingVersion`` or ``endingTimestamp``, both included; without them, now). A stream starts with
-the rows of the table as inserts, unless it is told where to start; then it follows the versions,
+the rows of the table as inserts, unless options say where it starts; then it follows the versions,
 and shows deleted and updated rows, which a stream of the table itself cannot.
 
 The driver names pieces of splits (``table.feed``); tasks read them.
