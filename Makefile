@@ -9,11 +9,12 @@ NATIVE := $(VENV)/.native
 PEERS  := $(VENV)/.peers
 N      ?= 20000
 MINUTES ?= 5
+SEEDS  ?= 500
 MINORS ?=
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format build test-spark test-rest test-minors test-matrix wheel oracle torture bench bench-check bench-short docs clean
+.PHONY: help demo test lint types format build test-spark test-rest test-minors test-matrix wheel oracle torture simulate bench bench-check bench-short docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -95,6 +96,9 @@ bench-short: $(NATIVE) $(PEERS) ## every suite on small data: answers, not figur
 
 torture: $(NATIVE) $(STAMP) ## random writers, crashes and lost replies against a model
 	$(BIN)/python tests/torture/run_torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+simulate: $(NATIVE) $(STAMP) ## whole stories, interleaved at every store call, against a model (SEEDS=500, SEED=n replays one)
+	$(BIN)/python tests/simulation/run.py --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))
 
 docs: $(STAMP) ## the documentation as a site in site/
 	@$(BIN)/python tests/requirements.py docs > $(VENV)/requirements-docs.txt

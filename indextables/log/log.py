@@ -52,15 +52,11 @@ from indextables.log.read.loader import (
     reachable_versions,
     read_first,
     read_versions,
+    undisturbed,
 )
 from indextables.log.read.moments import to_millis, warn_of_future
 from indextables.log.read.snapshot import Snapshot, VersionActions
-from indextables.log.read.versions import (
-    LogListing,
-    asked_version,
-    list_log,
-    version_path,
-)
+from indextables.log.read.versions import LogListing, asked_version, list_log, version_path
 from indextables.log.retention.cleanup import (
     CleanupReport,
     clean_states,
@@ -292,6 +288,7 @@ class TransactionLog(XRefMethods):
         self.cache.snapshots.put(caching.snapshot_ttl_s(self.config), snapshot, table, version)
         return snapshot
 
+    @undisturbed
     def _version_at(self, moment_ms: int) -> int:
         listing = list_log(self.store)
         newest = self.newest()[0]
@@ -335,6 +332,7 @@ class TransactionLog(XRefMethods):
                 self._remember(table, change)
         return [known[version] for version in wanted]
 
+    @undisturbed
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What happened, newest first; versions that were cleaned away are not in it."""
         newest = self.newest()[0].version

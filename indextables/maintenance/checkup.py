@@ -32,10 +32,13 @@ from indextables.maintenance.purging import needed_files, table_files
 from indextables.maintenance.rows import Finding
 from indextables.progress import progress
 from indextables.splits.read.reader import SplitReader
+from indextables.splits.read.source import SplitRef
 from indextables.storage.machine import refuse_to_judge
 from indextables.xref import coverage
 
 FEW_SPLITS = 10
+UNCACHED = {"cache.disk.enabled": False}
+"""A verdict is on what the store has, not on a copy of it on this machine."""
 
 
 def doctor(log: TransactionLog, *, checksums: bool = True) -> list[Finding]:
@@ -89,7 +92,7 @@ def _splits(
 
 def _contents(log: TransactionLog, add: AddFile, checksums: bool, repair: str) -> Iterator[Finding]:
     try:
-        reader = SplitReader(log.store, SplitReader.open(log.store, add, config=log.config).ref)
+        reader = SplitReader(log.store, SplitRef.of(add), log.config.updated(UNCACHED))
         if checksums:
             _verify(reader)
         gone = reader.deleted
@@ -131,7 +134,7 @@ def _verify(reader: SplitReader) -> None:
 def _mixed_writers(log: TransactionLog, snapshot: Snapshot) -> Iterator[Finding]:
     """Versions that two programs made; those the newest snapshot rests on are not over yet."""
     for version, paths in disputed_versions(log.store, log.config):
-        lost = [p for p in paths if p in snapshot.disputed or snapshot.index_of(p) is None]
+        lost = _lost(log, snapshot, paths)
         detail = (
             f"two programs made version {version}: {len(paths)} files of its version file are not "
             "in its state"
@@ -139,6 +142,13 @@ def _mixed_writers(log: TransactionLog, snapshot: Snapshot) -> Iterator[Finding]
         remedy = f"CHECKPOINT INDEXTABLES '{log.path}', and let one program write"
         severity = "error" if lost else "warning"
         yield Finding(log.path, severity, "mixed writers", version_path(version), detail, remedy)
+
+
+def _lost(log: TransactionLog, snapshot: Snapshot, paths: list[str]) -> list[str]:
+    """Files of a version whose rows the table has lost, or would lose without its version file."""
+    absent = {path for path in paths if snapshot.index_of(path) is None}
+    removed = needed_files(log).removed_at if absent else {}
+    return [p for p in paths if p in snapshot.disputed or (p in absent and p not in removed)]
 
 
 def _orphans(log: TransactionLog, there: dict[str, Any]) -> Iterator[Finding]:

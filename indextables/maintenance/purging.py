@@ -5,7 +5,8 @@ A file may go only when all of this holds:
 * no version that can still be read after the log's own clean-up lists it: neither a remaining
   checkpoint nor an add in a remaining version file;
 * if a remaining version removed it, that was longer ago than the retention (ages count from the
-  removal, not from the file's time);
+  removal, not from the file's time, and the store says when that was: a writer's clock may be wrong
+  by years);
 * if it was never listed (an aborted write), its own file time is older than the retention, and
   so is the oldest version the log still knows: it may have been removed by one that is forgotten,
   at any time before that (so the log's retention should not be shorter than that of the splits);
@@ -192,12 +193,18 @@ def _needed_files(log: TransactionLog, planned: CleanupReport | None) -> Needed:
     forgotten = 0
     for change in read_versions(log.store, log.config, versions, listing):
         if change.version == first > 1:
-            forgotten = change.timestamp_ms
+            forgotten = _dated(change.timestamp_ms, listing.versions[first])
         for action in change.actions:
             listed.update(_listed_by(action))
             if isinstance(action, RemoveFile | RemoveXRef | RemoveKeyMap):
-                removed[action.path] = action.deletion_timestamp or change.timestamp_ms
+                claimed = action.deletion_timestamp or change.timestamp_ms
+                removed[action.path] = _dated(claimed, listing.versions[change.version])
     return Needed(listed, removed, forgotten)
+
+
+def _dated(claimed_ms: int, version: ObjectInfo) -> int:
+    """When a version came: as the store dates its file, whatever clock its writer had."""
+    return version.modified_ms if version.modified_ms > 0 else claimed_ms
 
 
 def _paths_of_snapshot(log: TransactionLog, version: int) -> Iterator[str]:

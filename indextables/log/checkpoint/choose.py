@@ -209,12 +209,20 @@ def disputed_versions(store: Store, config: Config) -> Iterator[tuple[int, list[
     """Every version whose file another program's state of the same number disagrees with."""
     listing = list_log(store)
     for version in sorted(listing.states.intersection(listing.versions)):
-        theirs = foreign_state(store, version, config)
-        change = version_file(store, version)
-        if theirs is not None and change is not None:
-            paths = disputed_paths(theirs, change)
-            if paths:
-                yield version, paths
+        paths = _disputed_at(store, version, config)
+        if paths:
+            yield version, paths
+
+
+def is_disputed(store: Store, version: int, config: Config) -> bool:
+    """Was this version made by two programs, of which each left the other's files out?"""
+    return bool(_disputed_at(store, version, config))
+
+
+def _disputed_at(store: Store, version: int, config: Config) -> list[str]:
+    theirs = foreign_state(store, version, config)
+    change = None if theirs is None else version_file(store, version)
+    return [] if theirs is None or change is None else disputed_paths(theirs, change)
 
 
 def is_foreign(store: Store, version: int) -> bool:

@@ -89,7 +89,11 @@ def version_time(store: Store, config: Config, listing: LogListing, version: int
 def version_at(
     versions: Sequence[int], time_of: Callable[[int], int], moment_ms: int, path: str
 ) -> int:
-    """The newest of ``versions`` (ascending) whose time is not after ``moment_ms``."""
+    """The newest of ``versions`` (ascending) whose time is not after ``moment_ms``.
+
+    Where versions that came next are gone, one of those was the newest at that moment: an older one
+    is no answer.
+    """
     low, high = 0, len(versions)
     while low < high:
         middle = (low + high) // 2
@@ -106,4 +110,14 @@ def version_at(
             path=path,
             hint=f"Earliest: {earliest}",
         )
-    return versions[low - 1]
+    found = versions[low - 1]
+    following = versions[low] if low < len(versions) else found + 1
+    if following > found + 1 and time_of(found) < moment_ms:
+        raise VersionNotFoundError(
+            f"the version of {moment_text(moment_ms)} is no longer in the log, nor are others "
+            f"between {found} and {following}",
+            path=path,
+            hint=f"Version {following} is of {moment_text(time_of(following))}; ask for a version "
+            "by its number, or for a later moment",
+        )
+    return found

@@ -20,11 +20,13 @@ hint is read only where the log is longer than a page, to list from the newest c
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from indextables.config import Config
 from indextables.errors import (
@@ -55,6 +57,8 @@ from indextables.storage.base import Store
 from indextables.storage.pool import side_by_side
 
 logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 _LISTINGS = 5
 
 
@@ -64,6 +68,19 @@ class VanishedError(ObjectNotFoundError):
 
 class LostCheckpointError(VanishedError):
     """A listed checkpoint is gone, and nothing else of the log reaches as far."""
+
+
+def undisturbed(look: Callable[P, T]) -> Callable[P, T]:
+    """Marks what lists the log and then reads it: again, where a clean-up took files meanwhile."""
+
+    @wraps(look)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(_LISTINGS - 1):
+            with contextlib.suppress(VanishedError):
+                return look(*args, **kwargs)
+        return look(*args, **kwargs)
+
+    return run
 
 
 class Start(NamedTuple):

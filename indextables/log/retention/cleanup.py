@@ -26,7 +26,7 @@ from itertools import takewhile
 from indextables.config import Config
 from indextables.errors import CorruptFileError, ObjectNotFoundError, StorageError
 from indextables.log.actions.codec import sole_object
-from indextables.log.checkpoint.choose import is_readable
+from indextables.log.checkpoint.choose import is_disputed, is_readable
 from indextables.log.checkpoint.json_parts import part_names
 from indextables.log.read.versions import (
     LogListing,
@@ -72,11 +72,12 @@ def plan_cleanup(
         return report
     report.anchor = find_anchor(store, config, listing, newest, limits)
     if report.anchor is not None:
-        report.versions = [
+        expired = [
             version
             for version, info in sorted(listing.versions.items())
             if 0 < version < min(report.anchor, newest) and limits.is_expired(info, limits.log_ms)
         ]
+        report.versions = _before_disputed(store, config, listing, expired)
     elif not _newest_is_readable(store, config, listing):
         return report
     keep = {max({*listing.checkpoints, *listing.states}), *needed_checkpoints(listing, report)}
@@ -87,6 +88,17 @@ def plan_cleanup(
     ]
     report.parts = _deletable_parts(store, listing, set(report.checkpoints), limits)
     return report
+
+
+def _before_disputed(
+    store: Store, config: Config, listing: LogListing, versions: list[int]
+) -> list[int]:
+    """Those below a version that another program made too: its state alone would tell half of it.
+
+    Versions go from the oldest up, so the ones after it wait too, until that state is gone.
+    """
+    disputed = {v for v in versions if v in listing.states and is_disputed(store, v, config)}
+    return list(takewhile(lambda version: version not in disputed, versions))
 
 
 def _newest_is_readable(store: Store, config: Config, listing: LogListing) -> bool:
