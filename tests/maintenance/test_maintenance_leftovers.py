@@ -19,6 +19,7 @@ import indextables
 from indextables import maintenance
 from indextables.columnindex import drop_index, prune_stale_indexes
 from indextables.errors import MaintenanceError
+from indextables.log.commit.transaction import Transaction
 from indextables.log.log import TransactionLog
 from indextables.log.read.cache import SHARED
 from indextables.log.retention.rules import discard
@@ -284,3 +285,18 @@ def test_files_of_a_lost_commit_go_unless_the_table_lists_them(
     assert (Path(path) / live).exists()
     assert live in caplog.text
     assert rows(path) == 6
+
+
+def test_a_removal_is_as_old_as_the_store_says_whatever_clock_its_writer_had(path: str) -> None:
+    """Found by simulation: a clock that was behind let PURGE delete what readers still had."""
+    log = opened(path)
+    (old,) = list(log.snapshot().files())[:1]
+    two_days_ago = int((time.time() - 2 * DAY_S) * 1000)
+    log.commit(Transaction(log.snapshot(), "RAW", actions=[old.removal(two_days_ago)]))
+    os.utime(Path(path) / old.path, (time.time() - 9 * DAY_S,) * 2)
+    log.checkpoint()
+    maintenance.purge(opened(path), older_than_hours=24, log_retention_hours=0)
+    assert (Path(path) / old.path).exists()
+    later = int((time.time() + 2 * DAY_S) * 1000)
+    maintenance.purge(opened(path), older_than_hours=24, log_retention_hours=0, now_ms=later)
+    assert not (Path(path) / old.path).exists()
