@@ -55,6 +55,7 @@ def lost_replies(world: World) -> None:
     """Writers race for versions, and the answers to their commits get lost."""
     for _ in range(3):
         world.plan.arm(world.rng.choice([Fault.LOST_REPLY, Fault.LOST_REQUEST]), makes_version)
+    world.plan.arm(Fault.FAIL_AFTER, lambda _, call: call.op == "put_if_absent")
     for number in range(3):
         world.actor(f"w{number}", "append", world.rng.choice(["append", "overwrite"]), "read")
     world.actor("reader", "read", "read", "read")
