@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = (
     "spark", "s3", "gcs", "azure", "metrics", "pandas", "polars", "duckdb", "mcp", "sigma",
+    "iceberg",
 )  # fmt: skip
 ENTAILED = {
     "py4j": "pyspark",

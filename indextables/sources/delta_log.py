@@ -115,7 +115,7 @@ def _hinted(store: Store) -> int | None:
     try:
         version = json.loads(store.read(f"{LOG}/_last_checkpoint")).get("version")
         return version if isinstance(version, int) and version >= 0 else None
-    except (ObjectNotFoundError, ValueError, AttributeError):
+    except (ObjectNotFoundError, ValueError, AttributeError, RecursionError):
         return None
 
 

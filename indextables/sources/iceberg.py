@@ -180,7 +180,7 @@ def read_metadata(roots: Roots, address: str) -> dict[str, Any]:
             data = gzip.GzipFile(fileobj=io.BytesIO(data)).read()
         found = json.loads(data)
         version = found["format-version"]
-    except (ValueError, LookupError, TypeError, OSError, EOFError) as error:
+    except (ValueError, LookupError, TypeError, OSError, EOFError, RecursionError) as error:
         raise CorruptFileError(
             f"the metadata of Iceberg does not parse: {error!r}", path=path
         ) from None

@@ -142,7 +142,7 @@ def mapped_names(properties: Mapping[str, str]) -> dict[int, tuple[str, ...]] | 
             if node.get("field-id") is not None:
                 found[int(node["field-id"])] = tuple(node.get("names") or ())
             waiting += node.get("fields") or ()
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFileError(f"the name mapping of the Iceberg table: {error!r}") from None
     return found
 

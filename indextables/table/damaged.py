@@ -1,7 +1,7 @@
 """Splits that are missing or damaged, where the rows are elsewhere.
 
 A split of a companion holds an index alone. Without it an answer takes longer and is the same, so a
-part of it that is gone or does not fit its checksum is told to the log, and the rows are read where
+part that is gone or does not fit its checksum is noted in the log, and the rows are read where
 they are. Splits that hold their rows have nothing to fall back on: there it is an error.
 """
 

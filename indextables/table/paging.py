@@ -60,7 +60,7 @@ def cursor_of(page: Any) -> Cursor:
     notes = page.schema.metadata if isinstance(page, pa.Table) else None
     try:
         return Cursor(**json.loads((notes or {})[KEY]))
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         raise PlanningError(
             "search_after is not a page of a search",
             hint="Give the table that the search before returned, as it was returned",

@@ -71,6 +71,7 @@ SINGLE = {
     "planner/stages/program.py::_text_node",
     "spark/driver/scan.py::_is_accepted",
     "spark/driver/scan.py::without_others",
+    "table/execute.py::_asks_words",
     "table/statistics.py::ranking",
     "splits/lookup/coded.py::_mask",
     "splits/lookup/coded.py::is_coded",

@@ -237,7 +237,7 @@ def removed_twice(stack: ExitStack) -> None:
     stories="unanswered",
 )
 def unsure_files_are_deleted(stack: ExitStack) -> None:
-    """When nobody knows whether a commit landed, its files are deleted"""
+    """When it is unknown whether a commit landed, its files are deleted"""
     from indextables.errors import CommitStateUnknownError
 
     lost = real("maintenance.rowchange:LOST")
@@ -302,7 +302,7 @@ def uncovered_is_pruned(stack: ExitStack) -> None:
 
 @bug("splits/read/source.py::SplitRef.of", budget=10, stories="rewriters, counters")
 def vector_is_dropped(stack: ExitStack) -> None:
-    """A reader does not hand on the deletion vector of a split"""
+    """A reader does not pass on the deletion vector of a split"""
     of = real("splits.read.source:SplitRef.of")
     at(
         stack,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indextables
@@ -34,6 +35,11 @@ LOG_ROW = f"""
 CHECKPOINT_ROW = (
     "table_path string, status string, checkpoint_version int64, num_actions int64, "
     "num_files int64, protocol_version int64, is_multi_part bool"
+)
+COMPANION_ROW = (
+    "table_path string, source_path string, status string, source_version int64, "
+    "splits_created int32, splits_invalidated int32, parquet_files_indexed int32, "
+    "parquet_bytes_downloaded int64, split_bytes_uploaded int64, duration_ms int64, message string"
 )
 OUTPUTS = {
     "MERGE SPLITS {}": """
@@ -138,6 +144,16 @@ OUTPUTS = {
     "INDEX SPLITS FOR {} DRY RUN": INDEX_ROW,
     "DESCRIBE INDEXTABLES INDEXES {}": INDEX_ROW,
     "DROP INDEX ON {} (id)": INDEX_ROW,
+    "BUILD INDEXTABLES COMPANION FOR PARQUET {source} AT LOCATION {companion}": COMPANION_ROW,
+    "SYNC INDEXTABLES COMPANION {companion}": COMPANION_ROW,
+    "DESCRIBE INDEXTABLES COMPANION {companion}": """
+        table_path string, source_path string, source_format string, source_version int64,
+        synced_version int64, files int64, covered_files int64, uncovered_files int64,
+        files_with_deletes int64, gone_files int64, splits int64, index_bytes int64,
+        message string""",
+    "ERASE FROM {} WHERE id = 99 DRY RUN": """
+        table_path string, status string, rows_erased int64, splits_rewritten int64,
+        versions_ended int64, files_deleted int64, version int64, message string""",
 }
 
 
@@ -150,6 +166,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
         )
         indextables.write(data, place, partition_by=["m"])
     indextables.open(place).create_index("id")
+    source = Path(place).parent / "source"
+    source.mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), source / "a.parquet")
+    indextables.index(str(source), str(source.parent / "companion"))
     return place
 
 
@@ -163,8 +183,13 @@ def spelled(schema: pa.Schema) -> str:
 
 @pytest.mark.parametrize("command", OUTPUTS)
 def test_names_types_and_order(path: str, tmp_path: Path, command: str) -> None:
-    logs = {"log": f"{path}/_transaction_log", "new_log": str(tmp_path / "new/_transaction_log")}
-    text = command.format(quoted(path), **{name: quoted(p) for name, p in logs.items()})
+    places = {
+        "log": f"{path}/_transaction_log",
+        "new_log": str(tmp_path / "new/_transaction_log"),
+        "source": str(Path(path).parent / "source"),
+        "companion": str(Path(path).parent / "companion"),
+    }
+    text = command.format(quoted(path), **{name: quoted(p) for name, p in places.items()})
     found = indextables.sql(None, text)
     assert spelled(found.schema) == " ".join(OUTPUTS[command].split())
     assert found.num_rows >= 1
@@ -174,8 +199,9 @@ def test_every_command_is_asked_here() -> None:
     from indextables.sql.parser import parse
     from indextables.verbs import REGISTRY
 
-    logs = {"log": "'a/_transaction_log'", "new_log": "'b/_transaction_log'"}
-    asked = {type(parse(text.format("'p'", **logs)).verb) for text in OUTPUTS}
+    places = {"log": "'a/_transaction_log'", "new_log": "'b/_transaction_log'"}
+    places |= {"source": "'s'", "companion": "'c'"}
+    asked = {type(parse(text.format("'p'", **places)).verb) for text in OUTPUTS}
     assert not set(REGISTRY) - asked
 
 
