@@ -1,9 +1,8 @@
 """Indexing files of a source: some files in, one split without rows out.
 
 A file is indexed whole or not at all, deleted rows included: what is deleted is the business of
-the reader. ``Job`` is all that one task needs, here or on a Spark executor. A file that does not
-fit the memory of one split's index ends the split before it; one that alone does not fit stays
-uncovered, which is said in the result.
+the reader. ``Job`` is all that one task needs, here or on a Spark executor. A split that is full is
+closed before the next file; a file is never cut, whatever its size.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.companion.facts import SCHEMA_TAG, schema_digest
+from indextables.companion.columns import inner_identity
+from indextables.companion.facts import FIELDS_TAG, SCHEMA_TAG, schema_digest
 from indextables.companion.files import IndexedFile, indexed, member, texts
 from indextables.companion.rows import SourceRows
 from indextables.config import Config
@@ -133,9 +133,15 @@ class _Building:
                 companion_source_files=texts(listed),
                 companion_delta_version=self._job.source.version,
                 companion_fast_field_mode="DISABLED",
-                tags={SCHEMA_TAG: schema_digest(self._job.schema)},
+                tags=self._tags(),
             )
         )
+
+    def _tags(self) -> dict[str, str]:
+        job = self._job
+        inner = inner_identity(job.source.columns, job.schema.names)
+        tags = {SCHEMA_TAG: schema_digest(job.schema)}
+        return {**tags, FIELDS_TAG: inner} if inner else tags
 
 
 def _batches(job: Job, file: SourceFile) -> Iterator[pa.RecordBatch]:

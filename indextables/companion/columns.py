@@ -5,20 +5,21 @@ calls it is its name in the source now. So a column that was renamed, widened, o
 again is right in splits that were written before, by the rules for tables of our own (``naming``).
 
 A split can be used as long as every column it has is the same or was widened as our own columns
-may be. A column of another type, a struct whose fields changed, a default for rows that are older
-than their column: the index may be wrong about those, so its files are read as if no split covered
-them, until they are indexed again.
+may be. A column of another type, a struct whose fields changed (also where a field gave way to
+another of its name and type), a default for rows that are older than their column: the index may be
+wrong about those, so its files are read as if no split covered them, until they are indexed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from indextables.errors import SchemaMismatchError
 from indextables.naming import called
-from indextables.sources.base import SourceColumn
+from indextables.sources.base import SourceColumn, id_of, names_of
 from indextables.types import normalize_type
 
 _WIDER = {
@@ -64,6 +65,29 @@ def fits(split: pa.Schema, columns: Sequence[SourceColumn]) -> bool:
         elif not _same_or_wider(known, column.type):
             return False
     return True
+
+
+def inner_identity(columns: Iterable[SourceColumn], held: Iterable[str]) -> str:
+    """The same for as long as the fields inside of these columns are; empty where there are none.
+
+    ``held`` are the columns that count, by identity. The columns are those of the source itself:
+    our own types do not keep what files call a field.
+    """
+    wanted = set(held)
+    found = {
+        column.identity: list(_inner(column.type))
+        for column in columns
+        if column.identity in wanted
+    }
+    known = sorted((name, fields) for name, fields in found.items() if fields)
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:16] if known else ""
+
+
+def _inner(dtype: pa.DataType) -> Iterator[tuple[int | None, tuple[str, ...]]]:
+    for number in range(dtype.num_fields):
+        field = dtype.field(number)
+        yield id_of(field), names_of(field)
+        yield from _inner(field.type)
 
 
 def _same_or_wider(known: pa.DataType, now: pa.DataType) -> bool:

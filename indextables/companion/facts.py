@@ -30,6 +30,8 @@ ROOTS = PREFIX + "tableRoots"
 LEFT_OUT = PREFIX + "excludeColumns"
 SCHEMA = PREFIX + "schema."
 SCHEMA_TAG = "companionSchema"
+FIELDS_TAG = "companionFields"
+"""The fields inside of columns, as distinct from later ones of the same name and type."""
 DISABLED = "DISABLED"
 
 

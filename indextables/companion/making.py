@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.companion.columns import readable, table_schema
-from indextables.companion.facts import CompanionFacts, is_companion
+from indextables.companion.facts import CompanionFacts, is_companion, mapping_text
 from indextables.companion.opening import open_source, source_options
 from indextables.companion.syncing import Runner, SyncResult, sync
 from indextables.config import Config
@@ -39,6 +39,12 @@ class Asked:
     version: int | None = None
     """The version of the source to index; the newest without."""
     target_bytes: int | None = None
+
+    @property
+    def says_how(self) -> bool:
+        """Does it say which columns are indexed, or how?"""
+        given = self.columns is not None or bool(self.exclude)
+        return given or self.indexing != IndexingOptions()
 
     @property
     def facts(self) -> CompanionFacts:
@@ -71,6 +77,8 @@ def make(
         log = TransactionLog.begin(at, metadata, storage_options=storage_options, config=settings)
     else:
         _check_same(log, facts)
+        if asked.says_how:
+            _check_indexing(log, snapshot or table.snapshot(), asked)
     return log, sync(log, source=snapshot, run=run, target_bytes=asked.target_bytes)
 
 
@@ -96,6 +104,22 @@ def _check_same(log: TransactionLog, facts: CompanionFacts) -> None:
             f"not {facts.format} {facts.location}",
             hint="Choose another path for the companion",
         )
+
+
+def _check_indexing(log: TransactionLog, source: SourceSnapshot, asked: Asked) -> None:
+    """Refuse to index columns in another way than the splits that exist."""
+    known = DocMapping.from_json(mapping_text(log.snapshot().metadata.configuration) or "[]")
+    kept, _ = readable(source.columns)
+    schema = table_schema(kept)
+    wanted = stored_mapping(DocMapping.for_schema(schema, options=_indexing(asked, schema)), schema)
+    names = {column.identity: column.name for column in kept}
+    for field_ in wanted.fields:
+        held = known.get(field_.name)
+        if held is not None and held != field_:
+            raise ConfigError(
+                f"the companion at {log.path} indexes column '{names[field_.name]}' in another way",
+                hint="Leave the columns out of the call to sync, or choose another path",
+            )
 
 
 def _first(facts: CompanionFacts, source: SourceSnapshot, asked: Asked) -> Metadata:

@@ -28,8 +28,15 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.companion.bounds import statistics
-from indextables.companion.columns import fits, readable, table_schema
-from indextables.companion.facts import CompanionFacts, is_companion, mapping_text, split_schema
+from indextables.companion.columns import fits, inner_identity, readable, table_schema
+from indextables.companion.facts import (
+    FIELDS_TAG,
+    SCHEMA_TAG,
+    CompanionFacts,
+    is_companion,
+    mapping_text,
+    split_schema,
+)
 from indextables.companion.files import IndexedFile, Key, files_of
 from indextables.companion.opening import open_source, source_options
 from indextables.companion.origin import FileOrigin, without_files
@@ -98,7 +105,8 @@ def over_source(log: TransactionLog, raw: Snapshot, source: SourceSnapshot) -> S
 
 def _identity(source: SourceSnapshot) -> tuple[Hashable, ...]:
     """The same only where the columns, the files and their deletes are."""
-    told: list[Any] = [(c.identity, c.name, str(c.type)) for c in source.columns]
+    told: list[Any] = [(c.identity, c.name, str(c.type), repr(c.default)) for c in source.columns]
+    told.append(inner_identity(source.columns, [c.identity for c in source.columns]))
     if source.format == "parquet":
         told += [(f.key, f.deletes.token) for f in source.files()]
     digest = hashlib.sha256(repr(told).encode()).hexdigest()
@@ -170,15 +178,19 @@ class _View:
 
     def _why_not(self, add: AddFile, listed: list[IndexedFile]) -> str:
         """Why a split cannot be used at all; empty where it can."""
-        tag = str((add.tags or {}).get("companionSchema"))
+        tags = add.tags or {}
+        tag = f"{tags.get(SCHEMA_TAG)}/{tags.get(FIELDS_TAG, '')}"
         if tag not in self._fitting:
-            schema: pa.Schema | None = split_schema(self._configuration, add.tags)
-            known = schema is not None and fits(schema, self._columns)
-            why = "its columns changed in the source" if schema is not None else "no schema"
-            self._fitting[tag] = "" if known else why
+            schema: pa.Schema | None = split_schema(self._configuration, tags)
+            self._fitting[tag] = "no schema" if schema is None else self._misfit(schema, tags)
         if sum(f.rows for f in listed) != add.num_records:
             return "the rows of its files do not add up"
         return self._fitting[tag]
+
+    def _misfit(self, schema: pa.Schema, tags: Mapping[str, Any]) -> str:
+        inner = inner_identity(self._source.columns, schema.names)
+        known = fits(schema, self._columns) and inner == tags.get(FIELDS_TAG, "")
+        return "" if known else "its columns changed in the source"
 
     def _origin(
         self,

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from indextables.companion.building import Built, Job, build
-from indextables.companion.columns import fits, readable, table_schema
+from indextables.companion.columns import fits, inner_identity, readable, table_schema
 from indextables.companion.facts import (
+    FIELDS_TAG,
     SYNCED,
     CompanionFacts,
     mapping_text,
@@ -99,7 +100,7 @@ def plan_sync(log: TransactionLog, source: SourceSnapshot | None = None) -> Sync
     for add in raw.files():
         listed = _listed(add)
         schema = split_schema(raw.metadata.configuration, add.tags)
-        if listed is None or schema is None or not fits(schema, columns):
+        if listed is None or schema is None or not _is_fit(add, schema, found, columns):
             unfit.append(add)
             continue
         held = [missing.pop(f.key(found.location), None) for f in listed]
@@ -111,6 +112,13 @@ def plan_sync(log: TransactionLog, source: SourceSnapshot | None = None) -> Sync
     return SyncPlan(
         raw, found, tuple(columns), tuple(missing.values()), dropped, tuple(unneeded), tuple(unfit)
     )
+
+
+def _is_fit(
+    add: AddFile, schema: Any, source: SourceSnapshot, columns: Sequence[SourceColumn]
+) -> bool:
+    inner = inner_identity(source.columns, schema.names)
+    return fits(schema, columns) and inner == (add.tags or {}).get(FIELDS_TAG, "")
 
 
 def _listed(add: AddFile) -> list[IndexedFile] | None:
