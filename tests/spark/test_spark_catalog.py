@@ -105,8 +105,8 @@ def test_a_named_table_with_a_location(spark: Any, tmp_path: Path) -> None:
 
 
 def test_temporary_view_using(spark: Any, path: str) -> None:
-    spark.sql(f"create or replace temporary view tv using indextables options (path '{path}')")
-    assert one(spark, "select count(*) from tv where id = 3") == 2
+    spark.sql(f"create or replace temporary view vp using indextables options (path '{path}')")
+    assert one(spark, "select count(*) from vp where id = 3") == 2
 
 
 def test_per_query_options(spark: Any, path: str) -> None:

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indextables
@@ -54,6 +56,10 @@ STATEMENTS = (
     "ALTER TABLE {t} DROP COLUMN more",
     "UPDATE {t} SET v = 'new' WHERE id = 2",
     "REORG TABLE {t} APPLY (PURGE)",
+    "ERASE FROM {t} WHERE id = 4",
+    "BUILD INDEXTABLES COMPANION FOR PARQUET '{p}-source' AT LOCATION '{p}-companion'",
+    "SYNC INDEXTABLES COMPANION '{p}-companion'",
+    "DESCRIBE INDEXTABLES COMPANION '{p}-companion'",
     "CHECKPOINT INDEXTABLES {t}",
     "COMPACT INDEXTABLES {t}",
     "TRUNCATE INDEXTABLES TIME TRAVEL {t} DRY RUN",
@@ -74,6 +80,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     rows = [{"id": i, "k": str(i % 2), "v": f"v{i}"} for i in range(40)]
     write_table(rows, here, partition_by=["k"], rows_per_split=10)
     shutil.copytree(here, there)
+    for place in (here, there):
+        source = Path(f"{place}-source")
+        source.mkdir()
+        pq.write_table(pa.Table.from_pylist(rows), source / "a.parquet")
     return here, there
 
 

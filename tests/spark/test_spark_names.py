@@ -47,9 +47,12 @@ def problem(spark: Any, statement: str, expected: Any) -> str | None:
 
 @pytest.fixture
 def names(spark: Any) -> Iterator[Any]:
-    """The session with an empty default database."""
+    """The session; tables and views that a test leaves in the default database are dropped."""
+    known = {table.name for table in spark.catalog.listTables()}
     yield spark
     for table in spark.catalog.listTables():
+        if table.name in known:
+            continue
         kind = "VIEW" if table.tableType in ("VIEW", "TEMPORARY") else "TABLE"
         spark.sql(f"DROP {kind} IF EXISTS {table.name}")
 
