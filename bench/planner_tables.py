@@ -22,7 +22,7 @@ from indextables.log.read.ledger import ColumnIndexes
 from indextables.mapping import DocMapping
 from indextables.native import BinaryFuse8, FilterSet
 from indextables.xref.cache import new_cache
-from indextables.xref.file import LoadedXRef
+from indextables.xref.file import Kind, LoadedXRef
 from indextables.xref.router import XRefQueryRouter
 
 ROWS = 1000
@@ -171,7 +171,8 @@ def with_xrefs(snapshot: SyntheticSnapshot) -> XRefQueryRouter:
         filters = sets[number % SHARED] if len(mine) == PER_XREF else FilterSet(built[: len(mine)])
         name = f"_xrefsplits/aaaa/xref-{number}.split"
         zeros = np.zeros(len(mine), np.int32)
-        loaded = LoadedXRef(name, mine, filters, zeros, ((mapping, SCHEMA),), "xxh64", 0)
+        kinds, footers = (Kind(mapping, SCHEMA),), np.zeros((len(mine), 2), np.int64)
+        loaded = LoadedXRef(name, mine, filters, zeros, kinds, "xxh64", 0, footers)
         cache.load(("bench", name, 1), lambda x=loaded: x)
         actions.append(AddXRef(name, f"xref-{number}", mine, len(mine), 1))
     places = {path: i for i, path in enumerate(paths)}

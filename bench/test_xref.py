@@ -30,7 +30,7 @@ from indextables.native import BinaryFuse8, FilterSet, hash_term, hash_terms
 from indextables.splits.read.reader import SplitReader
 from indextables.xref.builder import XRefBuildManager
 from indextables.xref.cache import new_cache
-from indextables.xref.file import LoadedXRef, read_xref, write_xref
+from indextables.xref.file import Kind, LoadedXRef, read_xref, write_xref
 from indextables.xref.router import XRefQueryRouter
 from indextables.xref.sources import source_filter
 
@@ -76,7 +76,7 @@ class World:
                 mine,
                 filters,
                 numbers,
-                ((MAPPING, SCHEMA),),
+                (Kind(MAPPING, SCHEMA),),
                 "xxh64",
                 0,
                 np.zeros((len(mine), 2), np.int64),
