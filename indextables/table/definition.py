@@ -13,6 +13,7 @@ commit that brings its rows and removes the old ones.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.config import PREFIX
-from indextables.errors import ConfigError, UnknownColumnError
+from indextables.errors import ConfigError, SchemaMismatchError, UnknownColumnError
 from indextables.log.actions import Action, DropIndex, Metadata
 from indextables.log.actions.schema_registry import COLUMN_INDEX_PREFIX
 from indextables.log.log import new_metadata
@@ -32,6 +33,8 @@ from indextables.types import normalize_schema, schema_from_json
 
 CLUSTER_BY = PREFIX + "write.clusterBy"
 """The property that names the clustering columns."""
+LIMITED_TEXT = "__CHAR_VARCHAR_TYPE_STRING"
+"""Spark's note at a column of CHAR or VARCHAR, by which it checks what is written."""
 OWN_PREFIX = "indextables."
 _NO_PROPERTIES = frozenset(
     (
@@ -58,6 +61,7 @@ class Definition:
     def of(cls, body: Mapping[str, Any]) -> Definition:
         """The definition that Spark's catalog was given."""
         given = body["properties"]
+        _refuse_collations(json.loads(body["schema"]))
         return cls(
             without_notes(schema_from_json(body["schema"])),
             tuple(body["partitionColumns"]),
@@ -129,13 +133,27 @@ def table_properties(given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def _refuse_collations(node: Any) -> None:
+    """Texts are compared by their bytes here; a column that says otherwise is not taken."""
+    if isinstance(node, list):
+        for item in node:
+            _refuse_collations(item)
+    elif isinstance(node, dict):
+        if "__COLLATIONS" in node.get("metadata", {}):
+            raise SchemaMismatchError(
+                f"column '{node['name']}' has a collation, and texts are compared by bytes here",
+                hint="Use STRING without COLLATE; TEXTSEARCH finds words in any case",
+            )
+        _refuse_collations([v for k, v in node.items() if k != "metadata"])
+
+
 def without_notes(schema: pa.Schema) -> pa.Schema:
     """The schema with what users say of columns, and nothing of what we or Spark noted there."""
     return pa.schema([_without_notes(column) for column in schema])
 
 
 def _without_notes(column: pa.Field) -> pa.Field:
-    said = ("comment", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+    said = ("comment", "CURRENT_DEFAULT", "EXISTS_DEFAULT", LIMITED_TEXT)
     plain = plain_field(column)
     return with_notes(plain, {k: v for k, v in notes_of(plain).items() if k in said})
 

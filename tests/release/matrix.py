@@ -37,7 +37,16 @@ AREAS = {
     "pushdown": ("pushdown", "expressions", "computing", "quick", "columnindex"),
     "writes": ("writes", "overwrites", "write_failures"),
     "streams": ("streams",),
-    "SQL": ("catalog", "commands", "text", "ranking", "properties", "maintenance"),
+    "SQL": (
+        "catalog",
+        "commands",
+        "names",
+        "search",
+        "text",
+        "ranking",
+        "properties",
+        "maintenance",
+    ),
     "DML": ("dml", "merge", "update", "delete"),
     "Connect, cluster": ("outside",),
 }

@@ -22,6 +22,7 @@ def session(kind: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.config("spark.sql.shuffle.partitions", "2")
+    builder = builder.config("spark.sql.warehouse.dir", f"{sys.argv[2]}/warehouse")
     if kind == "connect":
         return builder.remote("local[2]").getOrCreate()
     builder = builder.config("spark.ui.enabled", "false").config("spark.executor.memory", "512m")
@@ -63,6 +64,46 @@ def write_speculated(spark: Any, folder: str) -> dict[str, Any]:
     }
 
 
+BY_NAME = (
+    ("CREATE TABLE n (id BIGINT, m STRING) USING indextables COMMENT 'c' "
+     "TBLPROPERTIES ('spark.indextables.indexing.tokenizer.m' = 'en_stem')", []),
+    ("INSERT INTO n VALUES (1, 'running dogs'), (2, 'cats'), (3, NULL)", []),
+    ("SELECT id FROM n WHERE m TEXTSEARCH 'run'", [[1]]),
+    ("SELECT id, m TEXTSEARCH 'cat' FROM n ORDER BY id", [[1, False], [2, True], [3, False]]),
+    ("SELECT l.id FROM n l LEFT JOIN n r ON l.id = r.id + 1 WHERE r.m TEXTSEARCH 'run' OR l.id = 3 "
+     "ORDER BY 1", [[2], [3]]),
+    ("ALTER TABLE n ADD COLUMN x INT", []),
+    ("ALTER TABLE n RENAME COLUMN m TO msg", []),
+    ("SELECT msg, x FROM n WHERE msg TEXTSEARCH 'dog'", [["running dogs", None]]),
+    ("SELECT id FROM n VERSION AS OF 1 WHERE m TEXTSEARCH 'cat'", [[2]]),
+    ("SELECT version, operation FROM n.history WHERE version < 2 ORDER BY 1",
+     [[0, "CREATE TABLE"], [1, "append"]]),
+    ("SELECT version FROM (SELECT * FROM n.history) ORDER BY 1 LIMIT 1", [[0]]),
+    ("CREATE OR REPLACE TABLE n USING indextables AS SELECT 7 AS id", []),
+    ("SELECT * FROM n", [[7]]),
+    ("SELECT count(*) FROM n VERSION AS OF 1", [[3]]),
+    ("CREATE TABLE plain USING parquet AS SELECT 'some words' AS m", []),
+    ("SELECT m FROM plain WHERE m TEXTSEARCH 'words'", [["some words"]]),
+    ("DROP TABLE plain", []),
+    ("DROP TABLE n", []),
+)  # fmt: skip
+
+
+def by_name(spark: Any) -> list[str]:
+    """Statements by name whose rows are not what is written beside them."""
+    wrong = []
+    for statement, expected in BY_NAME:
+        found = [list(row) for row in spark.sql(statement).collect()]
+        if found != expected:
+            wrong.append(f"{statement}: {found}")
+    spark.range(3).write.format("indextables").saveAsTable("saved")
+    spark.range(5).write.format("indextables").mode("overwrite").saveAsTable("saved")
+    if spark.table("saved").count() != 5:
+        wrong.append("saveAsTable")
+    spark.sql("DROP TABLE saved")
+    return wrong
+
+
 def everything(spark: Any, folder: str) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -99,6 +140,7 @@ def everything(spark: Any, folder: str) -> dict[str, Any]:
         known = table.filter("id between 70 and 75")
         found["distinct"] = known.selectExpr("count(distinct k)").collect()[0][0]
         found["joined"] = known.join(table.filter("id = 77"), "k").orderBy("k").count()
+        found["names"] = by_name(spark)
         found["state"] = spark.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").collect()[0].table_path
     return found
 

@@ -50,7 +50,6 @@ def before(spark: Any) -> Any:
     spark.sql("DROP TABLE broken")
 
 
-@pytest.mark.slow
 @pytest.mark.driver_errors("boom", "ITX-", "lost the store", "ClosedByInterrupt")
 def test_failures_change_nothing(spark: Any, before: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse = Path(spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))

@@ -51,6 +51,7 @@ def check(found: dict[str, Any]) -> None:
     assert found["sums"] == 2
     assert found["distinct"] == 2
     assert found["joined"] == 3
+    assert found["names"] == []
     assert found["state"].endswith("/table")
 
 

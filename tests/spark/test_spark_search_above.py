@@ -6,12 +6,13 @@ The oracle reads the same rows as Parquet and splits them into words with Spark'
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from indextables.errors import IndexTablesError
@@ -73,32 +74,65 @@ def oracle(column: str, words: tuple[str, ...], every: bool) -> str:
     return f"coalesce({(' AND ' if every else ' OR ').join(found)}, false)"
 
 
-def filled(shape: str, kind: str, words: tuple[str, ...], every: bool) -> str:
+Tree = tuple[Any, ...]
+LEAVES = st.one_of(
+    st.tuples(
+        st.just("search"),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True).map(tuple),
+        st.booleans(),
+    ),
+    st.tuples(st.just("id >"), st.integers(0, 30)),
+    st.tuples(st.just("null")),
+)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(st.just("not"), inner), st.tuples(st.sampled_from(("AND", "OR")), inner, inner)
+    ),
+    max_leaves=4,
+)
+
+
+def spelled(tree: Tree, side: str, ours: bool) -> str:
+    """A condition on one side, by searches or by the oracle's functions."""
+    match tree:
+        case ("search", words, every):
+            query = (" AND " if every else " OR ").join(words)
+            column = f"{side}.msg"
+            return f"{column} TEXTSEARCH '{query}'" if ours else oracle(column, words, every)
+        case ("id >", number):
+            return f"{side}.id > {number}"
+        case ("null",):
+            return f"{side}.msg IS NULL"
+        case ("not", inner):
+            return f"NOT ({spelled(inner, side, ours)})"
+        case (word, left, right):
+            return f"(({spelled(left, side, ours)}) {word} ({spelled(right, side, ours)}))"
+    raise AssertionError(tree)
+
+
+def filled(shape: str, kind: str, conditions: dict[str, Tree]) -> str:
     text = shape.replace("{l}", f"sl_{kind}").replace("{r}", f"sr_{kind}")
-    query = (" AND " if every else " OR ").join(words)
-    for side in "lr":
-        ours, plain = f"{side}.msg TEXTSEARCH '{query}'", oracle(f"{side}.msg", words, every)
-        text = text.replace(f"{{{side}.msg}}", ours if kind == "ours" else plain)
+    for side, tree in conditions.items():
+        text = text.replace(f"{{{side}.msg}}", f"({spelled(tree, side, kind == 'ours')})")
     return text
 
 
-@pytest.mark.slow
 @settings(
-    max_examples=4,
+    max_examples=20 if os.environ.get("INDEXTABLES_SLOW") == "1" else 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(
-    words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True).map(tuple),
-    every=st.booleans(),
-)
-def test_searches_above_scans(tables: Any, words: tuple[str, ...], every: bool) -> None:
+@given(left=TREES, right=TREES)
+@example(left=("search", ("dog",), True), right=("search", ("red", "cat"), False))
+def test_searches_above_scans(tables: Any, left: Tree, right: Tree) -> None:
     for shape in SHAPES:
-        ours = tables.sql(filled(shape, "ours", words, every))
-        plain = tables.sql(filled(shape, "plain", words, every))
+        conditions = {"l": left, "r": right}
+        ours = tables.sql(filled(shape, "ours", conditions))
+        plain = tables.sql(filled(shape, "plain", conditions))
         assert [tuple(r) for r in sorted(ours.collect(), key=repr)] == [
             tuple(r) for r in sorted(plain.collect(), key=repr)
-        ], shape
+        ], filled(shape, "ours", conditions)
 
 
 VALUES = [

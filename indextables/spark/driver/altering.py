@@ -22,8 +22,8 @@ from indextables.log.log import TransactionLog
 from indextables.log.read.snapshot import Snapshot, VersionActions
 from indextables.maintenance import columns, properties
 from indextables.naming import notes_of, with_notes
-from indextables.table.definition import CLUSTER_BY, spelled
-from indextables.types import normalize_type, schema_to_json, type_from_json
+from indextables.table.definition import CLUSTER_BY, LIMITED_TEXT, spelled
+from indextables.types import normalize_type, schema_from_json, schema_to_json, type_from_json
 
 Change = Mapping[str, Any]
 _FIXED = ("location", "provider", "owner", "external", "is_managed_location", "table_type")
@@ -59,6 +59,7 @@ def _apply(log: Any, change: Change) -> None:
             columns.rename_column(log, name, change["to"])
         case "type":
             columns.alter_column(log, name, type=normalize_type(type_from_json(change["type"])))
+            _limit(log, name, change["type"])
         case "nullable":
             columns.alter_column(log, name, nullable=bool(change["nullable"]))
         case "comment":
@@ -114,6 +115,7 @@ def _add(log: Any, name: str, change: Change) -> None:
     dtype = normalize_type(type_from_json(change["type"]))
     place = _position(name, change)
     columns.add_column(log, name, dtype, comment=change.get("comment"), **place)
+    _limit(log, name, change["type"])
 
 
 def _position(name: str, change: Change) -> dict[str, Any]:
@@ -131,24 +133,43 @@ def _drop(log: Any, name: str, if_exists: bool) -> None:
     columns.drop_column(log, name)
 
 
+def _limit(log: Any, name: str, dtype: Any) -> None:
+    """Note the length of CHAR and VARCHAR, or take the note away where the type has none."""
+    limited = isinstance(dtype, str) and "char(" in dtype
+    if limited and "." in name:
+        raise MaintenanceError(
+            f"'{name}' cannot be {dtype.upper()}: it stands inside another column",
+            path=log.path,
+            hint="Use STRING there. Nothing was changed",
+        )
+    snapshot: Snapshot = log.snapshot()
+    known = {f.name.lower(): LIMITED_TEXT in notes_of(f) for f in snapshot.schema}
+    if limited or known.get(name.lower()):
+        _note(log, name, {LIMITED_TEXT: dtype if limited else None})
+
+
 def _default(log: Any, name: str, text: str | None) -> None:
     """What INSERT writes where it names no value; the rows there are keep theirs."""
     snapshot: Snapshot = log.snapshot()
-    wanted = name.lower()
+    if name.lower() not in {n.lower() for n in snapshot.schema.names}:
+        raise MaintenanceError(f"a default is for a column, and '{name}' is none", path=log.path)
+    _note(log, name, {"CURRENT_DEFAULT": text or None}, {"EXISTS_DEFAULT": "NULL"} if text else {})
+
+
+def _note(
+    log: Any, name: str, said: Mapping[str, str | None], else_said: Mapping[str, str] | None = None
+) -> None:
+    """Change what Spark notes at a column; ``None`` takes a note away."""
 
     def change(metadata: Metadata) -> Metadata:
         fields = []
-        for field in snapshot.schema:
-            if field.name.lower() == wanted:
-                notes = {k: v for k, v in notes_of(field).items() if k != "CURRENT_DEFAULT"}
-                if text:
-                    notes = {"EXISTS_DEFAULT": "NULL", **notes, "CURRENT_DEFAULT": text}
-                field = with_notes(field, notes)
+        for field in schema_from_json(metadata.schema_string):
+            if field.name.lower() == name.lower():
+                notes = {**(else_said or {}), **notes_of(field), **said}
+                field = with_notes(field, {k: v for k, v in notes.items() if v is not None})
             fields.append(field)
         return replace(metadata, schema_string=schema_to_json(pa.schema(fields)))
 
-    if wanted not in {n.lower() for n in snapshot.schema.names}:
-        raise MaintenanceError(f"a default is for a column, and '{name}' is none", path=log.path)
     _commit(log, "ALTER COLUMN", change)
 
 

@@ -190,6 +190,11 @@ class Bridge(TableAnswers):
             return {"command": True}
         return {"sql": sqltext.rewritten(text)}
 
+    def _advice(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from indextables.spark.sql.foreign import advice
+
+        return {"advice": advice(body["text"]) or ""}
+
 
 def _reader(opened: Opened, plan: Plan, body: Mapping[str, Any]) -> Any:
     from indextables.spark.tasks.reading import TaskPartition, TaskReader

@@ -19,6 +19,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Utils;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
@@ -89,6 +90,25 @@ final class Entry {
             catalog.validateTableLocation(table);
         }
         return new Entry(table, true);
+    }
+
+    /** A copy that Spark makes without asking a catalog would be a name without a table. */
+    static void refuseLike(CreateTableLikeCommand like) {
+        Option provider = like.provider();
+        if (!provider.isDefined()) {
+            provider =
+                catalog().getTempViewOrPermanentTableMetadata(like.sourceTable()).provider();
+        }
+        if (provider.isDefined() && PROVIDER.equalsIgnoreCase((String) provider.get())) {
+            throw new UnsupportedOperationException(
+                "indextables: this Spark cannot make "
+                    + like.targetTable().unquotedString()
+                    + " LIKE another table. Write CREATE TABLE "
+                    + like.targetTable().unquotedString()
+                    + " USING indextables AS SELECT * FROM "
+                    + like.sourceTable().unquotedString()
+                    + " WHERE false, or run what SHOW CREATE TABLE says under another name");
+        }
     }
 
     static boolean isOurs(Map properties) {
@@ -170,9 +190,17 @@ final class Entry {
         }
     }
 
-    /** Remove the files of a managed table that could not be named; its place was empty before. */
-    void undo() {
+    /**
+     * Remove the files of a managed table that could not be named; its place was empty before.
+     *
+     * A table that is there although this statement did not come to commit it is another's, made
+     * at the same moment and not named yet: it is left alone.
+     */
+    void undo(boolean committed) {
         if (!planned || !isManaged() || catalog().tableExists(table.identifier())) {
+            return;
+        }
+        if (!committed && Bridge.ask("exists", request()).get("exists").asBoolean()) {
             return;
         }
         try {

@@ -6,15 +6,15 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
-import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * The session's own catalog, in which tables of ours have names.
@@ -24,8 +24,12 @@ import org.apache.spark.sql.connector.expressions.Transform;
  * A table is written first and named then; one that is replaced keeps its entry, and its
  * replacement is one commit of its log. Tables of other formats pass through untouched.
  */
-public class IndexSessionCatalog extends DelegatingCatalogExtension
-    implements StagingTableCatalog {
+public class IndexSessionCatalog extends SessionEdge {
+    public void initialize(String name, CaseInsensitiveStringMap options) {
+        SearchRules.install(SparkSession.active());
+        ShowCreateStrategy.install(SparkSession.active());
+    }
+
     // -- reading ---------------------------------------------------------------------------------
 
     public Table loadTable(Identifier ident) throws NoSuchTableException {

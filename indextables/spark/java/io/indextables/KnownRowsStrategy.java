@@ -16,17 +16,13 @@ import scala.collection.mutable.ListBuffer;
 
 /** Plans a scan whose rows the driver has read as those rows; all else is left to Spark. */
 public final class KnownRowsStrategy extends SparkStrategy {
-    /** Ask this strategy and that of SHOW CREATE TABLE first in a session, once. */
+    /** Ask this strategy first in a session, once. */
     public static void install(SparkSession session) {
         Seq others = session.experimental().extraStrategies();
         ListBuffer all = new ListBuffer();
         all.addOne(new KnownRowsStrategy());
-        all.addOne(new ShowCreateStrategy());
         for (int i = 0; i < others.size(); i++) {
-            boolean ours =
-                others.apply(i) instanceof KnownRowsStrategy
-                    || others.apply(i) instanceof ShowCreateStrategy;
-            if (!ours) {
+            if (!(others.apply(i) instanceof KnownRowsStrategy)) {
                 all.addOne(others.apply(i));
             }
         }

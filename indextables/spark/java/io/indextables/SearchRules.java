@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
@@ -81,6 +82,9 @@ public final class SearchRules {
 
         public org.apache.spark.sql.catalyst.trees.TreeNode apply(
             org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+            if (plan instanceof CreateTableLikeCommand) {
+                Entry.refuseLike((CreateTableLikeCommand) plan);
+            }
             LogicalPlan named =
                 (LogicalPlan) ((LogicalPlan) plan).transformAllExpressions(new Named(session));
             return named.transformUp(new Rejecting());

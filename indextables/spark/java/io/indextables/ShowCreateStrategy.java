@@ -4,10 +4,11 @@ import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.ShowCreateTableExec;
 import org.apache.spark.sql.types.DataType;
@@ -26,6 +27,20 @@ import scala.collection.mutable.ListBuffer;
 final class ShowCreateStrategy extends SparkStrategy {
     private static final String INDEXING = "spark.indextables.indexing.";
     private static final String HIDDEN = "*********(redacted)";
+
+    /** Let a session ask this strategy; once is enough, more is harmless. */
+    static void install(SparkSession session) {
+        Seq known = session.experimental().extraStrategies();
+        ListBuffer all = new ListBuffer();
+        for (int i = 0; i < known.size(); i++) {
+            if (known.apply(i) instanceof ShowCreateStrategy) {
+                return;
+            }
+            all.addOne(known.apply(i));
+        }
+        all.addOne(new ShowCreateStrategy());
+        session.experimental().extraStrategies_$eq(all.toList());
+    }
 
     public Seq apply(LogicalPlan plan) {
         ListBuffer found = new ListBuffer();

@@ -8,6 +8,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SessionState;
@@ -19,6 +20,11 @@ import org.apache.spark.sql.internal.SessionState;
  * commands comes back as the plan of its result. The rest never leaves the JVM.
  */
 public final class SqlParser implements InvocationHandler {
+    private static final Pattern FOREIGN =
+        Pattern.compile(
+            "\\b(OPTIMIZE|VACUUM|RESTORE|FSCK|GENERATE|CONVERT|CLONE|FIELD|WRITE|BRANCH|TAG)\\b",
+            Pattern.CASE_INSENSITIVE);
+
     private final ParserInterface inner;
     private final Pattern ours;
     private final String key;
@@ -81,8 +87,23 @@ public final class SqlParser implements InvocationHandler {
         try {
             return method.invoke(inner, arguments);
         } catch (InvocationTargetException problem) {
-            throw problem.getCause();
+            throw method.getName().startsWith("parsePlan")
+                ? advised(problem.getCause(), (String) arguments[0])
+                : problem.getCause();
         }
+    }
+
+    /** A statement of another format that Spark cannot read: what we have in its place. */
+    private static Throwable advised(Throwable problem, String text) {
+        if (!(problem instanceof ParseException) || !FOREIGN.matcher(text).find()) {
+            return problem;
+        }
+        ObjectNode request = Bridge.object();
+        request.put("text", text);
+        String instead = Bridge.ask("advice", request).get("advice").asText();
+        return instead.isEmpty()
+            ? problem
+            : new UnsupportedOperationException("indextables: " + instead, problem);
     }
 
     private static boolean takesSql(Method method) {

@@ -3,12 +3,16 @@ package io.indextables;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Iterator;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * A table that a statement makes or replaces: rows and definition are one commit of its log.
@@ -20,6 +24,7 @@ final class StagedIndexTable extends IndexTable implements StagedTable {
     private final ObjectNode request;
     private final Entry entry;
     private boolean written;
+    private boolean committed;
 
     StagedIndexTable(ObjectNode request, Entry entry) {
         super(request);
@@ -31,7 +36,7 @@ final class StagedIndexTable extends IndexTable implements StagedTable {
     static ObjectNode request(
         ObjectNode request, Column[] columns, Transform[] by, Map properties, boolean replaces) {
         ObjectNode definition = Bridge.object();
-        definition.put("schema", CatalogV2Util.v2ColumnsToStructType(columns).json());
+        definition.put("schema", schema(columns).json());
         definition.set("partitionColumns", Partitioning.columns(by));
         definition.set("clusterBy", Partitioning.clustering(by));
         definition.put("replaces", replaces);
@@ -49,6 +54,23 @@ final class StagedIndexTable extends IndexTable implements StagedTable {
         return request;
     }
 
+    /** Texts of limited length are texts with a note, by which Spark checks and pads them. */
+    private static StructType schema(Column[] columns) {
+        StructType said = CatalogV2Util.v2ColumnsToStructType(columns);
+        StructType out = CharVarcharUtils.replaceCharVarcharWithStringInSchema(said);
+        for (int i = 0; i < out.length(); i++) {
+            StructField field = out.fields()[i];
+            if (field.metadata().contains("__CHAR_VARCHAR_TYPE_STRING")
+                && !(field.dataType() instanceof StringType)) {
+                throw new UnsupportedOperationException(
+                    "indextables: CHAR and VARCHAR cannot stand inside "
+                        + field.name()
+                        + "; use STRING there");
+            }
+        }
+        return out;
+    }
+
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         written = true;
         return super.newWriteBuilder(info);
@@ -58,6 +80,7 @@ final class StagedIndexTable extends IndexTable implements StagedTable {
         if (!written) {
             Bridge.ask("define", request);
         }
+        committed = true;
         if (entry != null) {
             entry.publish();
         }
@@ -65,7 +88,7 @@ final class StagedIndexTable extends IndexTable implements StagedTable {
 
     public void abortStagedChanges() {
         if (entry != null) {
-            entry.undo();
+            entry.undo(committed);
         }
     }
 }
