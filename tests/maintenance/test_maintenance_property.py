@@ -123,8 +123,10 @@ class Life:
             self.rows = dict(self.expected[version])
 
     def age(self) -> None:
-        """Let every file look older by up to sixty days."""
-        shift = self.rng.choice([2, 20, 60]) * DAY / 1000
+        """Let every file look older by up to sixty days, and what versions did with it."""
+        days = self.rng.choice([2, 20, 60])
+        shift = days * DAY / 1000
+        self.left_at = {path: left - days * DAY for path, left in self.left_at.items()}
         for file in Path(self.path).rglob("*"):
             if file.is_file():
                 stamp = file.stat().st_mtime - shift
