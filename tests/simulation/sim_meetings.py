@@ -308,8 +308,9 @@ def _strays(world: World) -> None:
     gone = [p for p in world.store.born if p not in world.store.live and p.endswith(".split")]
     for path in sorted(gone)[::2]:
         world.store.born[path] = world.scheduler.now_ms + HOUR_MS  # copied back from somewhere
-    for age in (0, world.scheduler.now_ms + 48 * HOUR_MS, world.scheduler.now_ms):
-        path = f"day={DAYS[0]}/part-{uuid.uuid4()}.split"
+    ages = (0, world.scheduler.now_ms + 48 * HOUR_MS, world.scheduler.now_ms)
+    for number, age in enumerate(ages):
+        path = f"day={DAYS[0]}/part-{uuid.UUID(int=number)}.split"
         world.store.put(path, b"left over")
         world.store.born[path] = age
     world.store.put(temporary_name(), b"half of it")
